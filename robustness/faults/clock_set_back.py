@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from robustness.faults.faults_harness import TAKEN_UP, staged
+from robustness.faults.faults_harness import RESUMED, staged
 from robustness.faults.kills import begun_and_killed
 from robustness.tally import Tally, counted
 
@@ -63,6 +63,6 @@ def _trial(victim: str, how: str) -> list[str]:
             harness.environment = {}
             harness.start(victim)
         complaints = harness.finished() or harness.complaints()
-        if TAKEN_UP not in harness.said(victim):
+        if RESUMED not in harness.said(victim):
             complaints.append("the operator was not told")
         return complaints

@@ -48,7 +48,7 @@ PATIENCE = 90.0
 REACH = 25
 """Seconds for which a feature party looks for a label party that is not there."""
 
-TAKEN_UP = "Taking up job"
+RESUMED = "Resuming job"
 """What a party says when it is started again in mid-job."""
 
 

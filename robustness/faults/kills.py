@@ -15,7 +15,7 @@ from opboost.demo.local_federation import LABEL_PARTY
 from robustness.faults.faults_harness import (
     ALL,
     PARTIES,
-    TAKEN_UP,
+    RESUMED,
     FaultsHarness,
     entry_kinds,
     staged,
@@ -164,4 +164,4 @@ def _told(harness: FaultsHarness, victim: str) -> bool:
         logs = (harness.home(LABEL_PARTY) / "state").rglob("*.jsonl")
         return any('"event": "gate died"' in log.read_text() for log in logs)
     words = harness.said(victim)
-    return TAKEN_UP in words or "is done; " in words
+    return RESUMED in words or "is done; " in words

@@ -143,7 +143,7 @@ def test_a_model_file_with_foreign_types_is_refused(tmp_path):
     _, rewritten, *_ = trained("gbdt", {}, "regression")
     rewritten.native.extra_ = Stranger()
     rewritten.save(tmp_path / "m.skops")
-    with pytest.raises(op.DataError, match=r"types that no booster of ours writes: .*Stranger"):
+    with pytest.raises(op.DataError, match=r"types that OpBoost never writes: .*Stranger"):
         TrainedSklearn.load(tmp_path / "m.skops", "regression", 5)
 
 

@@ -693,7 +693,7 @@ def test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, align):
 
 
 def test_rows_of_forgotten_people_are_found_a_block_of_rows_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("opboost.parties.label.received_release.ROWS", 100)
+    monkeypatch.setattr("opboost.parties.label.received_release.BLOCK_ROWS", 100)
     monkeypatch.setattr("opboost.protocol.stored_columns._SYMBOLS", 70)
     test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, "given")
 

@@ -354,9 +354,12 @@ def test_a_query_for_what_is_not_there_is_refused(cuts):
     ("change", "words"),
     [
         (lambda v: Values(v.column, v.units, v.values[:-1]), "some cuts of column"),
-        (lambda v: Values(v.column, v.units, v.values[::-1]), "do not rise"),
-        (lambda v: Values(v.column, "grid", tuple(x + 50 for x in v.values)), "do not rise"),
-        (lambda v: Values(v.column, "grid", tuple(range(1, len(v.values) + 1))), "codebook says"),
+        (lambda v: Values(v.column, v.units, v.values[::-1]), "do not ascend"),
+        (lambda v: Values(v.column, "grid", tuple(x + 50 for x in v.values)), "do not ascend"),
+        (
+            lambda v: Values(v.column, "grid", tuple(range(1, len(v.values) + 1))),
+            "contradict its codebook",
+        ),
         (lambda v: Values(v.column + 1, v.units, v.values), "leaves out columns"),
     ],
 )

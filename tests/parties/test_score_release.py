@@ -412,7 +412,7 @@ def test_an_answer_of_another_kind_is_refused(model: Any, tmp_path: Path) -> Non
 
     with ledger(tmp_path) as book:
         channel = Columns(shop(NEW, book))
-        with pytest.raises(PeerError, match="something else than the score"):
+        with pytest.raises(PeerError, match="something other than the requested score"):
             asking(NEW).predict(model, [channel], release="score")
 
 

@@ -205,7 +205,7 @@ def test_one_label_party_may_not_align_again_and_again(tmp_path):
         bank(ids[:150]).train([op.MemoryChannel(other)])
 
 
-def test_a_meeting_is_taken_up_again_and_its_secret_goes(tmp_path):
+def test_an_alignment_is_resumed_and_its_secret_is_deleted(tmp_path):
     ids = people(np.random.default_rng(9), 200)
     with op.Ledger(tmp_path / "ledger", tmp_path / "key") as ledger:
         settings = {"ledger": ledger, "state": tmp_path / "state"}
@@ -303,7 +303,7 @@ def test_points_and_bitmaps_of_another_job_or_secret_are_refused():
         fresh.doubled(Points(JOB, "feature", bytes(16), 1, 0, b"\2" + bytes(31)))
     psi_session = shop(ids).psi_session(WELCOME)
     psi_session.begin(label.pieces())
-    with pytest.raises(PeerError, match="one of other points"):
+    with pytest.raises(PeerError, match="about other points"):
         psi_session.claim(Aligned(JOB, bytes(16), 200, 0, bytes(25), b"\2" + bytes(31)))
 
 
@@ -335,7 +335,7 @@ def test_bad_settings_of_an_alignment_say_what_to_do():
         op.FeatureParty(pd.DataFrame({"x": [0.5]}), schema, align="psi")
     with pytest.raises(ParameterError, match=r"minimum_rows is 1 or more"):
         op.AlignRules(minimum_rows=0)
-    with pytest.raises(PeerError, match=r"which are given in this job"):
+    with pytest.raises(PeerError, match=r"but this job has given rows"):
         bank(ids).train([op.MemoryChannel(shop(ids, align="given"))])
 
 
@@ -343,7 +343,7 @@ def test_a_label_that_is_constant_in_the_common_rows_is_refused_before_a_release
     ids = people(np.random.default_rng(13), 300)
     y = np.array([0] * 150 + [1] * 150)
     party = shop(ids[:150])
-    with pytest.raises(DataError, match="one value only in the rows that all parties have"):
+    with pytest.raises(DataError, match="only one value in the rows that all parties have"):
         op.LabelParty(None, y, ids=ids, align="psi").train([op.MemoryChannel(party)])
     assert [e.kind for e in party.ledger.entries()] == ["open", "align"]
 
@@ -404,7 +404,7 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
             talk.align()
         assert (liar.told, len(liar.raised)) == (2, 200)
 
-        # Taken up again, it shows the others: by network, and to a meeting as bundles have it.
+        # Resumed, it shows the others: by network, and to a meeting as bundles have it.
         fresh = PsiClient(
             party.psi_session(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None
         )
@@ -415,7 +415,7 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
             psi_session = party.psi_session(WELCOME)
             with pytest.raises(PrivacyError, match="other points than those with which job"):
                 psi_session.begin([liar.points(batch)])
-            with pytest.raises(PeerError, match="did not begin"):
+            with pytest.raises(PeerError, match="has not begun"):
                 psi_session.raised([liar.points(batch)])
         psi_session = party.psi_session(WELCOME)
         psi_session.begin([liar.points(guesses[:200])])
@@ -451,10 +451,10 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
         finish(psi_session, aligned, proof)
         assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
-        with pytest.raises(PrivacyError, match="nothing more is raised"):
+        with pytest.raises(PrivacyError, match="it raises no more points"):
             party.psi_session(WELCOME).begin(points)
         shutil.rmtree(state / JOB)
-        with pytest.raises(PrivacyError, match="nothing more is raised"):
+        with pytest.raises(PrivacyError, match="it raises no more points"):
             party.psi_session(WELCOME).begin(points)
         assert not (state / JOB).exists()
         assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
@@ -481,7 +481,7 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
         for proof in (bytes(32), guess.label, guess.feature, claim.proof):
             with pytest.raises(PeerError, match="does not prove that it has the rows"):
                 psi_session.finish(lie, Proof(JOB, proof))
-        assert party.psi_session(WELCOME).claim(lie) == claim  # taken up again, it says the same
+        assert party.psi_session(WELCOME).claim(lie) == claim  # resumed, it says the same
         with pytest.raises(PeerError, match="not aligned yet"):
             party.release(WELCOME)
         assert [e.kind for e in ledger.entries()] == ["open", "align"]
@@ -560,7 +560,7 @@ def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_
         return order.index(150), order.index(0)
 
     channel = Swapper(shop(theirs), places)
-    with pytest.raises(PeerError, match="does not prove that it has the rows which are common"):
+    with pytest.raises(PeerError, match="does not prove that it has the common rows"):
         label.align([channel], WELCOME)
     (aligned,) = channel.seen
     assert aligned.count == 150
@@ -596,10 +596,10 @@ def test_what_a_meeting_refuses_leaves_nothing_behind(tmp_path):
         party = shop(ids, ledger=ledger, state=tmp_path / "state")
         for points, words in (
             ([off], "does not lie on the curve"),
-            ([twice], "stands twice"),
-            ([], "are lacking"),
-            (long[:1], "are lacking"),
-            (long[::-1], "in another's place"),
+            ([twice], "occurs twice"),
+            ([], "are missing"),
+            (long[:1], "are missing"),
+            (long[::-1], "out of order"),
             ([long[0], good], "two secrets"),
             (other.pieces(), "another job or step"),
         ):

@@ -141,11 +141,11 @@ def test_half_of_all_altered_points_lie_on_no_curve_and_none_goes_unnoticed():
     assert 10 < refused < 50
 
 
-def test_a_point_that_stands_twice_is_refused():
+def test_a_point_that_occurs_twice_is_refused():
     a, b = Secret.fresh(), Secret.fresh()
     one = b.raised(a.blinded(keys(["x"])))
     for ours, theirs in ((one, one + one), (one + one, one)):
-        with pytest.raises(WireError, match="stands twice"):
+        with pytest.raises(WireError, match="occurs twice"):
             matched(ours, theirs)
 
 

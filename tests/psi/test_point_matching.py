@@ -42,7 +42,7 @@ def test_a_point_that_stands_twice_is_refused_wherever_it_stands(whole, data):
     with PointList() as kept:
         kept.add(b"".join(whole))
         kept.add(again)
-        with pytest.raises(WireError, match="stands twice"):
+        with pytest.raises(WireError, match="occurs twice"):
             kept.check_distinct()
 
 

@@ -49,9 +49,9 @@ def _refused(tmp_path, files, words):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("left_children", 10**6, "a child that is not there"),
-        ("left_children", 0, "a child that is not there"),
-        ("split_indices", 77, "a feature that is not there"),
+        ("left_children", 10**6, "a child that does not exist"),
+        ("left_children", 0, "a child that does not exist"),
+        ("split_indices", 77, "a feature that does not exist"),
         ("split_type", 1, "by categories"),
         ("base_weights", "x", "does not fit"),
     ],
@@ -89,7 +89,7 @@ def test_trees_in_circles_are_refused(saved, tmp_path):
     from opboost.boosting.model_validation import check_tree
 
     check_tree([1, -1, -1], [2, -1, -1], [0, 0, 0], 1)
-    with pytest.raises(DataError, match="in circles"):
+    with pytest.raises(DataError, match="contains a cycle"):
         check_tree([-1, 3, 2, -1, -1], [-1, 4, 1, -1, -1], [0] * 5, 1)
     with pytest.raises(DataError, match="share a child"):
         check_tree([1, -1], [1, -1], [0, 0], 1)
@@ -111,7 +111,7 @@ def test_a_tree_that_leads_scikit_learn_astray_is_refused(saved, tmp_path, boost
         model.estimators_[0, 0].tree_.children_left[node] = 10**6
     else:
         model._predictors[0][0].nodes["left"][node] = 10**6
-    _refused(tmp_path, {**files, "model.skops": sio.dumps(model)}, "a child that is not there")
+    _refused(tmp_path, {**files, "model.skops": sio.dumps(model)}, "a child that does not exist")
 
 
 @pytest.mark.parametrize(

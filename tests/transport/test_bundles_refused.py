@@ -183,7 +183,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
         ({"00000.label": encode(replace(points, step="feature"))}, "another job or step"),
         ({"00000.label": other}, "another job or step"),
         ({"00000.label": encode(replace(points, points=off))}, "does not lie on the curve"),
-        ({"00000.label": encode(replace(points, points=twice))}, "stands twice"),
+        ({"00000.label": encode(replace(points, points=twice))}, "occurs twice"),
     ):
         assert said in first_refusal(office, lie, changes)
     met = office.written("shop", "align", first)[LABEL_PARTY]
@@ -192,8 +192,8 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
     for changes, said in (
         ({"00000.raised": None}, "items are not those"),
         ({"00001.feature": items["00000.feature"]}, "items are not those"),
-        ({"00000.raised": items["00000.feature"]}, "in another's place"),
-        ({"00000.feature": encode(replace(points, tag=bytes(16)))}, "in another's place"),
+        ({"00000.raised": items["00000.feature"]}, "out of order"),
+        ({"00000.feature": encode(replace(points, tag=bytes(16)))}, "out of order"),
         ({"00000.raised": encode(shortened(items["00000.raised"]))}, "not the label party's"),
     ):
         status, words = lie(changes)
@@ -226,7 +226,7 @@ def test_common_rows_of_other_points_are_refused_and_others_may_follow(tmp_path)
     lie, items = lying(office, LABEL_PARTY, told, "export")
     aligned = decode(items["aligned"], Aligned)
     for changes, said in (
-        ({"tag": bytes(16)}, "one of other points"),
+        ({"tag": bytes(16)}, "about other points"),
         ({"share": b"\2" + bytes(31)}, "does not lie on the curve"),
     ):
         status, words = lie({"aligned": encode(replace(aligned, **changes))})
@@ -310,8 +310,8 @@ def test_a_release_whose_claim_is_not_that_of_the_common_rows_is_refused(tmp_pat
     forged = tmp_path / "forged.bundle"
     for claim, said in (
         ("", "without a proof of its rows"),
-        (header.claim[:-2] + "00", "does not prove that it has the rows which are common"),
-        (other + header.claim[64:], "does not prove that it has the rows which are common"),
+        (header.claim[:-2] + "00", "does not prove that it has the common rows"),
+        (other + header.claim[64:], "does not prove that it has the common rows"),
     ):
         write_bundle(forged, replace(header, claim=claim, items=()), {}, identity, public)
         status, words = refused(office, LABEL_PARTY, "split-query", forged)
@@ -331,7 +331,7 @@ def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_p
     office.written("shop", "export", office.written(LABEL_PARTY, "align", met)["shop"])
     shutil.rmtree(job)
     status, words = refused(office, "shop", "align", first)
-    assert (status, "nothing more is raised" in words) == (3, True)
+    assert (status, "it raises no more points" in words) == (3, True)
 
 
 def test_an_item_that_is_too_large_is_refused_before_it_is_opened(small, monkeypatch):

@@ -313,7 +313,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
         ours = connection.call("want", PointsQuery(job, 0), Points, Ack)
         connection.call("points", side.raised(ours), Ack)
         wait_for(refused.exists)
-        with pytest.raises(op.PeerError, match="stands twice"):
+        with pytest.raises(op.PeerError, match="occurs twice"):
             connection.call("aligned", Poll(job), Aligned, Ack)
         connection.close()
         (done,) = joined(made, address)

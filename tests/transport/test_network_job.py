@@ -199,7 +199,7 @@ def test_an_answer_that_cannot_be_true_is_refused_at_the_gate(tmp_path):
         digest = hashlib.sha256(encode(query)).digest()
         lies = tuple(Values(c.column, "grid", (99.0,) * len(c.codes)) for c in query.columns)
         for lie, words in (
-            (SplitValues(welcome.job, digest, lies), "do not rise on its grid"),
+            (SplitValues(welcome.job, digest, lies), "do not ascend on its grid"),
             (SplitValues(welcome.job, bytes(32), lies), "another split query"),
             (SplitValues(welcome.job, digest, ()), "leaves out columns"),
         ):

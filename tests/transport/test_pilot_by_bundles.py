@@ -334,7 +334,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
         ({"proof": encode(Proof(job, hashlib.sha256(b"").digest()))}, "does not prove that it has"),
         ({"proof": None}, "items are not those"),
         ({"rows": b""}, "items are not those"),
-        ({"weights": encode(Weights(job, (0,)))}, f"1 weights came for {COUNT} columns"),
+        ({"weights": encode(Weights(job, (0,)))}, f"1 weights arrived for {COUNT} columns"),
         ({"weights": encode(Weights("20260101T000000Z-00000000", ()))}, "another job"),
     ):
         told_items = {n: d for n, d in {**items, **changes}.items() if d is not None}

@@ -289,7 +289,7 @@ def test_columns_of_another_model_are_refused_on_both_sides_and_the_right_model_
     for process in joining:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 4
-        assert "refused: What came is not what the model was trained on." in err
+        assert "refused: The columns are not those that the model was trained on." in err
     _, err = label.communicate(timeout=60)
     assert label.returncode == 4
     assert f"Column {theirs[0]!r} of party 'shop' has another mechanism than the model" in err

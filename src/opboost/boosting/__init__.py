@@ -1,8 +1,8 @@
-"""Train on codes with a stock booster, then put values in the place of cuts.
+"""Train on codes with a stock booster, then replace the model's cuts by values.
 
-``booster.py`` says what a booster does; ``xgboost_backend.py``, ``lightgbm_backend.py`` and
-``sklearn_backend.py`` are the stock ones.  Each edits its own library's model form, so what comes
-out loads in that library without us and predicts bit for bit as the model in codes did.
+``booster.py`` defines the interface; ``xgboost_backend.py``, ``lightgbm_backend.py`` and
+``sklearn_backend.py`` implement it.  Each edits its own library's model format, so the result
+loads in that library without OpBoost and predicts bit for bit as the model in codes did.
 """
 
 from opboost.boosting.booster import Booster, Problem, Task, Trained, make_booster

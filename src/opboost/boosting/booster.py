@@ -1,4 +1,4 @@
-"""What a booster does for us: train, name its cuts, take values for them, predict, save."""
+"""The interface of boosters: train, list the cuts, replace them by values, predict, save."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ Matrix = np.ndarray[Any, Any]
 Task = Literal["binary", "multiclass", "regression"]
 
 Replace = Callable[[float], float]
-"""A cut of one feature to the value that stands for it."""
+"""A function from a cut of one feature to the value that replaces it."""
 
 
 BLOCK_CODES = 2**24
-"""So many codes are read from disk at a time: larger blocks train faster, smaller need less."""
+"""Codes that are read from disk at a time.
+
+Larger blocks train faster, smaller ones need less memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Rows that stay on disk: the same blocks, in the same order, whenever they are read.
+    """Rows that stay on disk, read as the same blocks in the same order each time.
 
-    ``folder`` is where a booster may keep what it makes of them while it trains.  ``share`` is
-    (k, of): every of-th block beginning with the k-th.
+    ``folder`` is where a booster may keep derived files while it trains.  ``share`` is (k, of):
+    every of-th block, beginning with the k-th.
     """
 
     shape: tuple[int, int]
@@ -41,7 +44,7 @@ class Blocks:
     share: tuple[int, int] = (0, 1)
 
     def __iter__(self) -> Iterator[slice]:
-        """The rows of each block."""
+        """Yield the rows of each block."""
         rows, columns = self.shape
         first, of = self.share
         step = max(1, min(BLOCK_CODES // max(1, columns), rows // of))
@@ -51,7 +54,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be learned.  ``X`` holds codes and own features; labels are 0..classes−1."""
+    """A training problem: ``X`` holds codes and own features, ``y`` labels from 0 to classes−1."""
 
     X: Matrix | Blocks
     y: np.ndarray[Any, Any]
@@ -65,15 +68,15 @@ class Problem:
     continue_from: Trained | None = None
     """A model in the units of ``X`` to which trees are added."""
     groups: tuple[tuple[int, ...], ...] | None = None
-    """Features that may stand in one tree together; None where all may."""
+    """Groups of features that may occur together in one tree; None if all may."""
 
     def rows(self, here: slice) -> Matrix:
-        """Some rows, wherever they are."""
+        """Return some rows, whether they are in memory or on disk."""
         return self.X.read(here) if isinstance(self.X, Blocks) else self.X[here]
 
     @property
     def matrix(self) -> Matrix:
-        """The rows, for boosters that need them all in memory."""
+        """All rows, for boosters that need them in memory; refuse rows on disk."""
         if isinstance(self.X, Blocks):
             raise ParameterError(
                 "This booster holds all rows in memory. memory='external' needs booster='xgboost'."
@@ -83,14 +86,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class StockFeature:
-    """One feature of a model that leaves us.
+    """One feature of an exported model.
 
     Attributes:
-        name: What the stock library calls it.
-        place: Where it stands in the trained model; None for one that no tree uses.
-        cut: What becomes of its cuts; None where they stay.
-        gap: The value, in the trained model's units, that a missing one counts as; None where a
-            missing value goes the way that training gave it.
+        name: The feature's name in the stock library.
+        place: Its position in the trained model; None for a feature that no tree uses.
+        cut: The function that converts its cuts; None if they stay as they are.
+        gap: The value, in the trained model's units, that a missing value counts as; None if a
+            missing value goes the way that it learned in training.
     """
 
     name: str
@@ -100,10 +103,10 @@ class StockFeature:
 
 
 class Trained(Protocol):
-    """A trained model: a stock object, and the few things that we do with it."""
+    """A trained model: a stock object, and the few operations that OpBoost needs."""
 
     left_up_to: bool
-    """True where a tree goes left for ``value <= cut``, false for ``value < cut``."""
+    """Whether a tree goes left for ``value <= cut``; if false, for ``value < cut``."""
 
     @property
     def native(self) -> Any:
@@ -111,29 +114,29 @@ class Trained(Protocol):
         ...
 
     def cuts(self) -> dict[int, list[float]]:
-        """The distinct cuts of each feature that the trees use, rising."""
+        """Return the distinct cuts of each feature that the trees use, ascending."""
         ...
 
     def replaced(self, by: Mapping[int, Replace]) -> Trained:
-        """The same trees with other values at the cuts of these features."""
+        """Return the same trees with other values at the cuts of these features."""
         ...
 
     def predict(self, X: Matrix) -> FloatArray:
-        """Probabilities (one column a class) or, for a regression, values."""
+        """Return probabilities (one column per class) or, for a regression, values."""
         ...
 
     def importance(self) -> FloatArray:
-        """How much each feature was worth, adding up to one."""
+        """Return the importance of each feature; they add up to one."""
         ...
 
     def save(self, path: Path, *, strip: bool = False) -> None:
-        """Write the stock library's own file; ``strip`` leaves training statistics out."""
+        """Write the stock library's own file; ``strip`` leaves out training statistics."""
         ...
 
 
 @runtime_checkable
 class Exportable(Trained, Protocol):
-    """A trained model that can leave us with other features; our own boosters' can."""
+    """A trained model that can be exported with other features, as the stock boosters' can."""
 
     checks_names: ClassVar[bool]
     """Whether the stock library refuses a table whose columns have other names."""
@@ -144,33 +147,33 @@ class Exportable(Trained, Protocol):
         ...
 
     def spelled(self, name: str) -> str:
-        """The name as the stock library can hold it."""
+        """Return the name in the characters that the stock library allows."""
         ...
 
     def exported(self, features: Sequence[StockFeature], *, named: bool) -> Trained:
-        """The same trees over these features; ``named`` stores what they are called."""
+        """Return the same trees over these features; ``named`` stores the features' names."""
         ...
 
 
 @runtime_checkable
 class Additive(Protocol):
-    """A trained model that also shows its trees; those of stock boosters by party do."""
+    """A trained model that exposes its trees, as by-party models of the stock boosters do."""
 
     def additive(self) -> AdditiveModel:
-        """Its trees as flat arrays, with what is made of their sums."""
+        """Return its trees as flat arrays, with the link that turns sums into predictions."""
         ...
 
 
 class Booster(Protocol):
-    """Something that trains."""
+    """An object that trains models."""
 
     def train(self, problem: Problem) -> Trained:
-        """Learn the problem."""
+        """Train a model on the problem."""
         ...
 
 
 def places_of(features: Sequence[StockFeature]) -> dict[int, int]:
-    """Where each feature of a trained model stands among those of the one that leaves."""
+    """Return, for each feature of a trained model, its position in the exported model."""
     return {f.place: k for k, f in enumerate(features) if f.place is not None}
 
 
@@ -183,7 +186,9 @@ _BACKENDS = {
 
 
 def takes_gaps(booster: Booster) -> bool:
-    """Whether a booster trains on rows with missing values; one that does not says so.
+    """Return whether a booster trains on rows with missing values.
+
+    A booster that does not says so by ``TAKES_GAPS``.
 
     >>> takes_gaps(make_booster("gbdt")), takes_gaps(make_booster("hist-gbdt"))
     (False, True)
@@ -220,11 +225,11 @@ def check_continues(booster: Booster, earlier: Trained) -> None:
 
 
 BY_PARTY = ("xgboost", "lightgbm", "hist-gbdt")
-"""The stock boosters that keep a tree to one group of features."""
+"""The stock boosters that can restrict each tree to one group of features."""
 
 
 def check_by_party(booster: str | Booster) -> None:
-    """Refuse a booster that cannot keep each tree to the columns of one party.
+    """Refuse a booster that cannot restrict each tree to the columns of one party.
 
     >>> check_by_party("xgboost")
     """
@@ -232,18 +237,18 @@ def check_by_party(booster: str | Booster) -> None:
     if not kept:
         name = repr(booster) if isinstance(booster, str) else type(booster).__name__
         raise ParameterError(
-            "structure='by-party' keeps each tree to the columns of one party, which booster "
+            "structure='by-party' restricts each tree to the columns of one party, which booster "
             f"{name} cannot do. Use 'xgboost', 'lightgbm' or 'hist-gbdt'."
         )
 
 
 def takes_groups(booster: Booster) -> bool:
-    """Whether a booster keeps trees to ``Problem.groups``; one that does says so."""
+    """Return whether a booster restricts trees to ``Problem.groups``; one that does says so."""
     return getattr(booster, "TAKES_GROUPS", False)
 
 
 def constrained(params: Mapping[str, Any], name: str, groups: Any) -> dict[str, Any]:
-    """A library's parameters with its interaction constraints; constraints of a user's clash."""
+    """Return a library's parameters with interaction constraints; refuse the user's own."""
     if groups is None:
         return dict(params)
     if params.get(name) is not None:
@@ -254,7 +259,7 @@ def constrained(params: Mapping[str, Any], name: str, groups: Any) -> dict[str, 
 
 
 def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None) -> Booster:
-    """The booster of a name, or the object itself."""
+    """Return the booster with this name, or the given object itself."""
     if not isinstance(booster, str):
         if not hasattr(booster, "train"):
             raise ParameterError(f"A booster must have train(problem); got {booster!r}.")
@@ -269,7 +274,7 @@ def make_booster(booster: str | Booster, params: Mapping[str, Any] | None = None
 
 
 def fit_booster(booster: Booster, problem: Problem) -> Trained:
-    """Train; what the booster's library refuses becomes a sentence of ours, with its words."""
+    """Train, and turn an error of the booster's library into a :class:`ParameterError`."""
     rows, features = problem.X.shape
     if problem.groups is not None and not takes_groups(booster):
         check_by_party(booster)

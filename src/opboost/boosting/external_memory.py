@@ -1,7 +1,7 @@
-"""XGBoost's external memory: rows come from disk in blocks, and only their bins are kept, on disk.
+"""XGBoost's external memory: read rows from disk in blocks, and keep only their bins, on disk.
 
-XGBoost still holds some 40 bytes a row, whatever the number of columns: labels (4), predictions
-(4), gradients (8), and which node a row is in (24, of which 16 only while rows are parted).  Where
+XGBoost still holds some 40 bytes per row, whatever the number of columns: labels (4), predictions
+(4), gradients (8), and the node that a row is in (24, of which 16 only while rows are split).  If
 that is too much, ``rows_a_tree`` lets each tree see another share of the rows.
 """
 
@@ -19,11 +19,11 @@ from opboost.boosting.booster import Blocks, Problem
 from opboost.errors import OpBoostError, ParameterError
 
 ROWS_A_TREE = "rows_a_tree"
-"""The parameter that says how many rows a tree is grown on, at most; all of them by default."""
+"""The parameter for the most rows that a tree is grown on; all of them by default."""
 
 
 class _Rows(xgb.DataIter):
-    """Blocks with their labels and weights, as often as XGBoost wants to see them."""
+    """An iterator over blocks with labels and weights, which XGBoost can restart."""
 
     def __init__(self, blocks: Blocks, y: Any, weight: FloatArray | None, cache: Path) -> None:
         self._blocks, self._y, self._weight = blocks, y, weight
@@ -31,11 +31,11 @@ class _Rows(xgb.DataIter):
         super().__init__(cache_prefix=str(cache))
 
     def reset(self) -> None:
-        """Begin again."""
+        """Start again with the first block."""
         self._left = iter(self._blocks)
 
     def next(self, input_data: Callable[..., None]) -> bool:
-        """Hand over the next block, if there is one."""
+        """Give XGBoost the next block; return whether there was one."""
         rows = next(self._left, None)
         if rows is None:
             return False
@@ -45,10 +45,10 @@ class _Rows(xgb.DataIter):
 
 
 def external_matrix(blocks: Blocks, y: Any, weight: FloatArray | None, bins: int) -> xgb.DMatrix:
-    """The bins of all rows, in files of the blocks' folder.
+    """Return the bins of all rows, kept in files of the blocks' folder.
 
-    Columns with at most ``bins`` different codes are binned exactly as in memory, whatever the
-    blocks; of others the edges of bins are estimated block by block.
+    Columns with at most ``bins`` distinct codes are binned exactly as in memory, whatever the
+    blocks.  For other columns, the edges of the bins are estimated block by block.
 
     >>> import tempfile
     >>> import numpy as np
@@ -74,9 +74,9 @@ def train_external(
 ) -> xgb.Booster:
     """Train on rows that stay on disk.
 
-    With ``rows_a_tree`` the blocks are dealt into shares of at most so many rows, and each share
-    grows its part of the trees on top of those before: so a share is binned once, and memory is
-    that of one share.
+    With ``rows_a_tree`` the blocks are divided into shares of at most this many rows.  Each share
+    grows its part of the trees on top of the earlier ones.  So each share is binned once, and
+    memory holds one share at a time.
     """
     plain = dict(params)
     most = int(plain.pop(ROWS_A_TREE, blocks.shape[0]))
@@ -85,7 +85,7 @@ def train_external(
     if plain.get("tree_method", "hist") not in ("hist", "auto"):
         raise ParameterError("memory='external' needs XGBoost's tree_method='hist'.")
     if problem.eval_set is not None:
-        raise ParameterError("Rows on disk are trained on without an eval_set.")
+        raise ParameterError("Training from disk takes no eval_set.")
     shares = min(rounds, -(-blocks.shape[0] // most)) or 1
     bins, grown = int(plain.get("max_bin", 256)), 0
     booster: xgb.Booster | None = None
@@ -94,7 +94,7 @@ def train_external(
         part = replace(blocks, share=(k, shares))
         data = external_matrix(part, problem.y, problem.weight, bins)
         booster = xgb.train(plain, data, due, xgb_model=booster, verbose_eval=False)
-        booster.reset()  # let go of the rows on disk
+        booster.reset()  # release the rows on disk
         del data
         grown += due
     assert booster is not None

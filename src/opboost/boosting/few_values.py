@@ -1,4 +1,4 @@
-"""Features of few small integers, as codes are: their bins are known without a sketch."""
+"""Detect features of few small integers, such as codes, whose bins need no sketch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MAX_SMALL_INTEGER = 255
 """The largest value that counts as small."""
 
 FIRST_ROWS = 1024
-"""So many rows of a feature are looked at before all of them are."""
+"""Rows of a feature that are checked first, so that most other features are ruled out early."""
 
 
 def value_table(X: Matrix, most: int) -> Matrix | None:
-    """Return a short matrix whose columns hold the different values of each feature, rising.
+    """Return a short matrix whose columns hold the distinct values of each feature, ascending.
 
-    NaN fills a column up, and stands for a gap in ``X``.  None where a feature has more than
-    ``most`` values, or one that is no integer from 0 to 255.
+    NaN fills up a column, and represents a gap in ``X``.  Return None if a feature has more than
+    ``most`` values, or one that is not an integer from 0 to 255.
 
     >>> value_table(np.array([[3, 0.0], [np.nan, 1], [5, 1]]), 256).tolist()
     [[3.0, 0.0], [5.0, 1.0]]
@@ -38,7 +38,7 @@ def value_table(X: Matrix, most: int) -> Matrix | None:
 
 
 def _present(column: Matrix) -> BoolArray | None:
-    """Which of 0..255 occur; None where something else does."""
+    """Return which of 0..255 occur; None if any other value does."""
     present = np.zeros(MAX_SMALL_INTEGER + 1, dtype=np.bool_)
     if column.dtype == np.uint8:
         present[column] = True

@@ -1,4 +1,4 @@
-"""What a booster's objective asks of the label, checked before anybody releases anything."""
+"""What a booster's objective requires of the label, checked before anybody releases anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_NEGATIVE = ("poisson", "tweedie")
 
 
 def check_no_missing(y: np.ndarray[Any, Any]) -> None:
-    """Refuse a label with missing values, be they None or not a number.
+    """Refuse a label with missing values, whether None or not a number.
 
     >>> check_no_missing(np.array([0.5, np.nan, 2.0]))
     Traceback (most recent call last):
@@ -41,7 +41,7 @@ def _is_missing(label: object) -> bool:
 
 
 def check_label(params: Mapping[str, Any] | None, y: FloatArray) -> None:
-    """Refuse numbers that the objective of a regression cannot have produced.
+    """Refuse labels that a regression's objective does not allow.
 
     >>> import numpy as np
     >>> check_label({"objective": "count:poisson"}, np.array([0.0, 2.0, -1.0]))

@@ -1,4 +1,4 @@
-"""LightGBM: trees are edited in its text model form."""
+"""The LightGBM booster, which edits trees in LightGBM's text format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OBJECTIVES: dict[Task, str] = {
     "regression": "regression",
 }
 _CATEGORICAL = 1
-"""Bit of ``decision_type`` that marks a split by category."""
+"""The bit of ``decision_type`` that marks a split by category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LightGBM:
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
             params.setdefault("deterministic", True)
-            if "force_col_wise" not in params:  # else it takes whichever was faster just now
+            if "force_col_wise" not in params:  # otherwise it picks what was faster just now
                 params.setdefault("force_row_wise", True)
         groups = None if problem.groups is None else [list(g) for g in problem.groups]
         params = constrained(params, "interaction_constraints", groups)
@@ -94,7 +94,7 @@ class TrainedLightGBM:
     floats: ClassVar = np.float64
 
     def cuts(self) -> dict[int, list[float]]:
-        """The distinct thresholds of numeric splits."""
+        """Return the distinct thresholds of numeric splits."""
         found: dict[int, set[float]] = {}
 
         def note(feature: int, cut: float) -> float:
@@ -105,7 +105,7 @@ class TrainedLightGBM:
         return {feature: sorted(cuts) for feature, cuts in sorted(found.items())}
 
     def replaced(self, by: Mapping[int, Replace]) -> TrainedLightGBM:
-        """The same text with other thresholds, loaded again."""
+        """Return the model with other thresholds, loaded from the edited text."""
 
         def swap(feature: int, cut: float) -> float:
             replace = by.get(feature)
@@ -115,25 +115,25 @@ class TrainedLightGBM:
         return TrainedLightGBM(lgb.Booster(model_str=_without_ranges(text, by)), self.task)
 
     def spelled(self, name: str) -> str:
-        """LightGBM parts names by spaces, and takes no signs of JSON in them."""
+        """Return the name without spaces, which separate names, and without JSON's characters."""
         return _NOT_IN_NAMES.sub("_", name) or "_"
 
     def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedLightGBM:
-        """The same text with other features, loaded again; names are stored in any case."""
+        """Return the model over other features; their names are always stored."""
         text = _with_features(self.native.model_to_string(), features, named=named)
         return TrainedLightGBM(lgb.Booster(model_str=text), self.task)
 
     def predict(self, X: Matrix) -> FloatArray:
-        """Probabilities or values."""
+        """Return probabilities or values."""
         return self._predicted(X, None)
 
     @property
     def rounds(self) -> int:
-        """Boosting rounds."""
+        """The number of boosting rounds."""
         return int(self.native.current_iteration())
 
     def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
-        """Predictions of the first rounds."""
+        """Yield predictions with the first rounds only."""
         return (self._predicted(X, r) for r in rounds)
 
     def _predicted(self, X: Matrix, rounds: int | None) -> FloatArray:
@@ -141,12 +141,12 @@ class TrainedLightGBM:
         return np.column_stack([1 - out, out]) if self.task == "binary" else out
 
     def importance(self) -> FloatArray:
-        """Total gain by feature."""
+        """Return each feature's share of the total gain."""
         gain = np.asarray(self.native.feature_importance("gain"), dtype=np.float64)
         return gain / gain.sum() if gain.sum() else gain
 
     def additive(self) -> AdditiveModel:
-        """The trees as flat arrays: splits first, then leaves."""
+        """Return the trees as flat arrays: splits first, then leaves."""
         body = self.native.model_to_string().partition("\nend of trees\n")[0]
         blocks = [b for b in body.split("\n\n") if b.strip("\n")]
         head = _fields(blocks[0].removeprefix("tree\n"), _HEAD)
@@ -159,19 +159,19 @@ class TrainedLightGBM:
         return AdditiveModel(trees, base, _link(head.get("objective", "custom")))
 
     def save(self, path: Path, *, strip: bool = False) -> None:
-        """LightGBM's text; ``strip`` zeroes counts and weights of nodes."""
+        """Write LightGBM's text; ``strip`` sets counts and weights of nodes to zero."""
         text = self.native.model_to_string()
         path.write_text(_stripped(text) if strip else text)
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedLightGBM:
-        """A model that was saved; one whose trees are not sound is refused."""
+        """Load a saved model; refuse one whose trees are not sound."""
         try:
             text = path.read_bytes().decode()
             _check(text, features)
             return cls(lgb.Booster(model_str=text), task)
         except (UnicodeDecodeError, KeyError, lgb.basic.LightGBMError) as error:
-            raise unsound(f"it is no model of LightGBM ({type(error).__name__})") from None
+            raise unsound(f"it is not a LightGBM model ({type(error).__name__})") from None
 
 
 _LINKS = {
@@ -187,27 +187,27 @@ def _link(objective: str) -> str:
     found = _LINKS.get(objective) or _LINKS.get(first)
     if found is None or " sqrt" in objective:
         raise ParameterError(
-            f"By-party models and ONNX files know no link for the objective {objective!r}. Train "
+            f"By-party models and ONNX files have no link for the objective {objective!r}. Train "
             f"with one of {', '.join(_LINKS)}."
         )
     return found
 
 
 _MISSING_IS_NAN = 8
-"""The bits of ``decision_type`` of a split where a gap goes the default way."""
+"""The bit of ``decision_type`` of a split where a gap goes the default way."""
 
 
 def _flat(tree: dict[str, str], group: int) -> Tree:
-    """A tree of the text; leaf k, which is child -k-1 there, stands behind the splits."""
+    """Return a tree of the text; its leaf k, child -k-1 in the text, comes after the splits."""
     leaves = [float(v) for v in tree["leaf_value"].split()]
     if len(leaves) == 1:
         return Tree(group, [0], [0.0], [LEAF], [LEAF], [False], leaves)
     splits = len(leaves) - 1
     kinds = np.array(tree["decision_type"].split(), dtype=np.int64)
     if (kinds & _CATEGORICAL).any() or ((kinds & 12) == 4).any():
-        raise ParameterError("Trees that split by category, or at zeros, are not taken apart.")
+        raise ParameterError("Trees that split by category or at zeros have no flat form.")
     cuts = np.array(tree["threshold"].split(), dtype=np.float64)
-    # A gap that training did not see counts as a zero.
+    # If training saw no gap, LightGBM treats a gap as zero.
     gap_left = np.where((kinds & 12) == _MISSING_IS_NAN, (kinds & 2) > 0, cuts >= 0)
     children = (
         [c if c >= 0 else splits - 1 - c for c in map(int, tree[side].split())]
@@ -216,7 +216,7 @@ def _flat(tree: dict[str, str], group: int) -> Tree:
     left, right = ([*side, *[LEAF] * len(leaves)] for side in children)
     below = np.concatenate(
         [np.nextafter(cuts, np.inf), np.zeros(len(leaves))]
-    )  # goes left up to it
+    )  # left up to and including the threshold
     return Tree(
         group,
         [*map(int, tree["split_feature"].split()), *[0] * len(leaves)],
@@ -233,7 +233,7 @@ def _dense(X: Matrix) -> Matrix:
 
 
 def _edited(text: str, change: Callable[[int, float], float]) -> str:
-    """The model with every numeric threshold passed through ``change(feature, threshold)``."""
+    """Return the model's text with ``change(feature, threshold)`` at every numeric split."""
     lines = text.split("\n")
     features: list[int] = []
     kinds: list[int] = []
@@ -243,7 +243,7 @@ def _edited(text: str, change: Callable[[int, float], float]) -> str:
             features = [int(v) for v in rest.split()]
         elif key == "decision_type":
             kinds = [int(v) for v in rest.split()]
-            # threshold stands one line above decision_type
+            # The line of thresholds is just above that of decision_type.
             place = i - 1
             name, _, cuts = lines[place].partition("=")
             assert name == "threshold"
@@ -253,7 +253,7 @@ def _edited(text: str, change: Callable[[int, float], float]) -> str:
             ]
             lines[place] = f"threshold={' '.join(changed)}"
         elif key == "tree_sizes":
-            lines[i] = ""  # sizes have changed; without the line the trees are read in turn
+            lines[i] = ""  # sizes have changed; without this line, trees are read one by one
     return "\n".join(line for i, line in enumerate(lines) if line or text.split("\n")[i] == "")
 
 
@@ -268,9 +268,9 @@ _DEFAULT_LEFT, _MISSING_IS_NAN = 2, 8
 
 
 def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) -> str:
-    """The model over other features.
+    """Return the model's text over other features.
 
-    Every numeric split says where NaN goes: without that LightGBM takes it for zero.
+    Every numeric split states where NaN goes; otherwise LightGBM treats NaN as zero.
     """
     places, lines = places_of(features), text.split("\n")
     back = [f.place for f in features]
@@ -301,13 +301,13 @@ def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) 
 
 
 def _nan_told(kind: int, cut: float, gap: float | None) -> int:
-    """A numeric split's ``decision_type`` that sends NaN where it went, or where ``gap`` goes."""
+    """Return a ``decision_type`` that sends NaN the way it went, or the way ``gap`` goes."""
     if gap is not None:
         left = gap <= cut
     elif kind & _MISSING_IS_NAN:
         left = bool(kind & _DEFAULT_LEFT)
     else:
-        left = cut >= 0  # LightGBM took NaN for zero
+        left = cut >= 0  # LightGBM treated NaN as zero
     return _MISSING_IS_NAN | (_DEFAULT_LEFT if left else 0)
 
 
@@ -325,9 +325,9 @@ _PARAMETER = re.compile(
 
 
 def _check(text: str, features: int) -> None:
-    """Refuse a text that LightGBM, which trusts its own files, would stumble over."""
+    """Refuse a text that would crash LightGBM, which trusts its own files."""
     if not text.isascii() or "\0" in text:
-        raise unsound("it holds characters that no model has")
+        raise unsound("it contains characters that no model has")
     body, end, rest = text.partition("\nend of trees\n")
     blocks = [b for b in body.split("\n\n") if b.strip("\n")]
     if not end or not blocks:
@@ -344,27 +344,27 @@ def _check(text: str, features: int) -> None:
         whole_numbers([head[name]], 1, name)[0] for name in ("num_tree_per_iteration", "num_class")
     )
     if per_round != classes or classes < 1 or (len(blocks) - 1) % per_round:
-        raise unsound("a round has other trees than classes")
+        raise unsound("a round does not have one tree per class")
     trees = [block.strip("\n") + "\n\n" for block in blocks[1:]]
     for place, tree in enumerate(trees):
         _check_fields(_fields(tree, None), place, features)
     if "tree_sizes" in head:
         sizes = whole_numbers(head["tree_sizes"].split(), len(trees), "tree_sizes")
         if sum(sizes) < 0 or any(not body[1:].count(f"Tree={k}\n") for k in range(len(trees))):
-            raise unsound("its trees have other sizes")
+            raise unsound("its trees have other sizes than it says")
         _check_sizes(text, sizes)
     _check_rest(rest)
 
 
 def _check_sizes(text: str, sizes: list[int]) -> None:
-    """Each tree is as long as the file says: LightGBM jumps from one to the next."""
+    """Refuse trees of other lengths than the file says: LightGBM jumps from one to the next."""
     place = text.index("\nTree=0\n") + 1 if sizes else 0
     for number, size in enumerate(sizes):
         if size <= 0 or not text.startswith(f"Tree={number}\n", place):
-            raise unsound("its trees have other sizes")
+            raise unsound("its trees have other sizes than it says")
         place += size
     if sizes and not text.startswith("end of trees\n", place):
-        raise unsound("its trees have other sizes")
+        raise unsound("its trees have other sizes than it says")
 
 
 def _fields(block: str, known: tuple[str, ...] | None) -> dict[str, str]:
@@ -372,19 +372,19 @@ def _fields(block: str, known: tuple[str, ...] | None) -> dict[str, str]:
     for line in block.strip("\n").split("\n"):
         key, _, value = line.partition("=")
         if key in found or (known is not None and key not in known):
-            raise unsound(f"a line {key[:40]!r} stands where none belongs")
+            raise unsound(f"it has an unexpected line {key[:40]!r}")
         found[key] = value
     return found
 
 
 def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
-    """One tree: arrays of the right length, children and features that are there."""
+    """Refuse a tree unless its arrays have the right length and its references exist."""
     number, leaves, categories, linear = (
         whole_numbers([tree[name]], 1, name)[0]
         for name in ("Tree", "num_leaves", "num_cat", "is_linear")
     )
     if number != place or leaves < 1 or categories or linear:
-        raise unsound("a tree is of a kind that is not known")
+        raise unsound("a tree is of an unknown kind")
     real_numbers([tree["shrinkage"]], 1, "shrinkage")
     for name in _PER_LEAF:
         if leaves > 1 or tree.get(name):
@@ -399,14 +399,14 @@ def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
     )
     if any(not 0 <= kind < 16 or kind & _CATEGORICAL for kind in kinds):
         raise unsound("a tree splits by categories")
-    # Leaf k is child -k-1: number it behind the splits, and all nodes are one tree.
+    # Leaf k is child -k-1: number leaves after the splits, so that all nodes form one tree.
     plain = [[c if c >= 0 else leaves - 2 - c for c in side] for side in (left, right)]
     padding = [-1] * leaves
     check_tree(plain[0] + padding, plain[1] + padding, split + [0] * leaves, features)
 
 
 def _check_rest(rest: str) -> None:
-    """What follows the trees: importances, parameters in brackets, and no categories of pandas."""
+    """Refuse unless importances and parameters in brackets follow the trees, without categories."""
     importances, _, parameters = rest.partition("\nparameters:\n")
     for line in filter(None, importances.split("\n")):
         name, sign, count = line.partition("=")
@@ -414,13 +414,13 @@ def _check_rest(rest: str) -> None:
             raise unsound("its importances cannot be read")
     settings, end, last = parameters.partition("\nend of parameters\n")
     if not end or last.strip() not in ("", "pandas_categorical:null"):
-        raise unsound("its parameters are cut short")
+        raise unsound("the list of its parameters is cut short")
     if not all(_PARAMETER.fullmatch(line) for line in settings.split("\n") if line):
         raise unsound("its parameters cannot be read")
 
 
 def _without_ranges(text: str, by: Mapping[int, Replace]) -> str:
-    """Take the ranges of replaced features out: they are ranges of codes."""
+    """Remove the ranges of replaced features, which are ranges of codes."""
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if line.startswith("feature_infos="):

@@ -1,4 +1,4 @@
-"""scikit-learn's two gradient boosters: trees are edited in place, on a copy."""
+"""scikit-learn's two gradient boosters, whose trees are edited in a copy of the model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ TREE_TYPES = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
-"""What a saved booster holds beyond the types that skops trusts by itself."""
+"""The types in a saved booster that skops does not trust by default."""
 
 
 _WITHOUT_GAPS = (GradientBoostingClassifier, GradientBoostingRegressor)
-"""Stock estimators that take no missing values."""
+"""Stock estimators that accept no missing values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class GradientBoosting:
     TAKES_GAPS: ClassVar = False
 
     def train(self, problem: Problem) -> TrainedSklearn:
-        """Fit; missing values are refused, as the stock estimator refuses them."""
+        """Fit the stock estimator; refuse missing values, as it does itself."""
         if problem.matrix.dtype.kind == "f" and np.isnan(problem.matrix).any():
             raise DataError(
                 "scikit-learn's GradientBoosting takes no missing values",
@@ -81,7 +81,7 @@ class HistGradientBoosting:
     TAKES_GROUPS: ClassVar = True
 
     def train(self, problem: Problem) -> TrainedSklearn:
-        """Fit; missing values are welcome."""
+        """Fit the stock estimator, which accepts missing values."""
         kind = (
             HistGradientBoostingRegressor
             if problem.task == "regression"
@@ -112,7 +112,7 @@ class TrainedSklearn:
     checks_names: ClassVar = True
 
     def cuts(self) -> dict[int, list[float]]:
-        """The distinct thresholds of numeric splits."""
+        """Return the distinct thresholds of numeric splits."""
         found: dict[int, set[float]] = {}
         for features, thresholds in _splits(self.native):
             for feature, cut in zip(features.tolist(), thresholds.tolist(), strict=True):
@@ -120,7 +120,7 @@ class TrainedSklearn:
         return {feature: sorted(cuts) for feature, cuts in sorted(found.items())}
 
     def replaced(self, by: Mapping[int, Replace]) -> TrainedSklearn:
-        """A copy with other thresholds."""
+        """Return a copy with other thresholds."""
         model = copy.deepcopy(self.native)
         for tree in trees_of(model):
             features, thresholds, inner = tree
@@ -132,15 +132,15 @@ class TrainedSklearn:
 
     @property
     def floats(self) -> type[np.floating[Any]]:
-        """GradientBoosting rounds rows to 32 bits; its histogram cousin does not."""
+        """32-bit floats for GradientBoosting, 64-bit floats for HistGradientBoosting."""
         return np.float32 if hasattr(self.native, "estimators_") else np.float64
 
     def spelled(self, name: str) -> str:
-        """scikit-learn takes any name."""
+        """Return the name itself: scikit-learn accepts any name."""
         return name
 
     def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedSklearn:
-        """A copy over other features; GradientBoosting itself refuses gaps."""
+        """Return a copy over other features; GradientBoosting itself refuses gaps."""
         model, places = copy.deepcopy(self.native), places_of(features)
         for used, thresholds, inner, gaps_left in _nodes_of(model):
             for node in np.flatnonzero(inner):
@@ -156,7 +156,7 @@ class TrainedSklearn:
         return TrainedSklearn(model, self.task)
 
     def predict(self, X: Matrix) -> FloatArray:
-        """Probabilities or values."""
+        """Return probabilities or values."""
         data = X if X.dtype.kind == "f" else X.astype(np.float32)
         if isinstance(self.native, _WITHOUT_GAPS) and np.isnan(data).any():
             raise DataError(
@@ -169,11 +169,11 @@ class TrainedSklearn:
 
     @property
     def rounds(self) -> int:
-        """Boosting rounds."""
+        """The number of boosting rounds."""
         return int(getattr(self.native, "n_iter_", 0) or len(self.native.estimators_))
 
     def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
-        """Predictions of the first rounds."""
+        """Yield predictions with the first rounds only."""
         regression = self.task == "regression"
         stages = self.native.staged_predict if regression else self.native.staged_predict_proba
         data = X if X.dtype.kind == "f" else X.astype(np.float32)
@@ -182,7 +182,7 @@ class TrainedSklearn:
                 yield np.asarray(found, dtype=np.float64)
 
     def importance(self) -> FloatArray:
-        """The stock importances; total gain by feature where the estimator has none."""
+        """Return the stock importances; shares of the total gain if the estimator has none."""
         stock = getattr(self.native, "feature_importances_", None)
         if stock is not None:
             return np.asarray(stock, dtype=np.float64)
@@ -193,7 +193,7 @@ class TrainedSklearn:
         return gain / gain.sum() if gain.sum() else gain
 
     def additive(self) -> AdditiveModel:
-        """The trees as flat arrays."""
+        """Return the trees as flat arrays."""
         if not hasattr(self.native, "_predictors"):
             return self._additive_gbdt()
         rounds = self.native._predictors
@@ -206,10 +206,10 @@ class TrainedSklearn:
         return AdditiveModel(FlatTrees.of(found, groups), base, link)
 
     def _additive_gbdt(self) -> AdditiveModel:
-        """The trees of ``GradientBoosting``, which compares 32-bit floats."""
+        """Return the trees of ``GradientBoosting``, which compares 32-bit floats."""
         if self.native.loss == "exponential":
             raise ParameterError(
-                "Sums of leaves under the loss 'exponential' have no link of ours."
+                "Sums of leaves under the loss 'exponential' have no link in OpBoost."
             )
         rate = self.native.learning_rate
         found = [
@@ -234,7 +234,7 @@ class TrainedSklearn:
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedSklearn:
-        """A model that was saved; a file with anything but scikit-learn's trees is refused."""
+        """Load a saved model; refuse a file with anything but scikit-learn's trees."""
         import skops.io as sio
 
         data = path.read_bytes()
@@ -242,7 +242,7 @@ class TrainedSklearn:
         strange = sorted(set(sio.get_untrusted_types(data=data)) - set(TREE_TYPES))
         if strange:
             raise DataError(
-                f"The model file holds types that no booster of ours writes: {', '.join(strange)}",
+                f"The model file holds types that OpBoost never writes: {', '.join(strange)}",
                 hint="It was not saved by OpBoost; do not load it.",
             )
         model = sio.loads(data, trusted=list(TREE_TYPES))
@@ -278,9 +278,9 @@ def _check_members(members: Mapping[str, bytes]) -> None:
 
 
 def _check(model: Any, features: int) -> None:
-    """Refuse trees that compiled loops would follow out of their memory."""
+    """Refuse trees that would lead compiled loops out of their memory."""
     if type(model) not in _KINDS or model.n_features_in_ != features:
-        raise unsound("it is another model than its estimator's")
+        raise unsound("it does not match its estimator")
     if hasattr(model, "estimators_"):
         if model.estimators_.ndim != 2 or not model.estimators_.size:
             raise unsound("it has no trees")
@@ -297,7 +297,7 @@ def _check(model: Any, features: int) -> None:
 def _check_nodes(predictor: Any, features: int) -> None:
     nodes = predictor.nodes
     if nodes.dtype != PREDICTOR_RECORD_DTYPE or nodes.ndim != 1 or nodes["is_categorical"].any():
-        raise unsound("a tree is of a kind that is not known")
+        raise unsound("a tree is of an unknown kind")
     leaf = nodes["is_leaf"].astype(bool)
     left = np.where(leaf, -1, nodes["left"].astype(np.int64))
     right = np.where(leaf, -1, nodes["right"].astype(np.int64))
@@ -305,7 +305,7 @@ def _check_nodes(predictor: Any, features: int) -> None:
 
 
 def _flat(nodes: Any, group: int) -> Tree:
-    """A tree of ``HistGradientBoosting``, which goes left up to its thresholds."""
+    """Return a tree of ``HistGradientBoosting``, which goes left for ``value <= threshold``."""
     leaf = nodes["is_leaf"].astype(bool)
     return Tree(
         group,
@@ -319,7 +319,7 @@ def _flat(nodes: Any, group: int) -> Tree:
 
 
 def _flat_gbdt(tree: Any, group: int, rate: float) -> Tree:
-    """A tree of ``GradientBoosting``, which takes no gaps."""
+    """Return a tree of ``GradientBoosting``, which accepts no gaps."""
     return Tree(
         group,
         np.maximum(tree.feature, 0),
@@ -339,12 +339,12 @@ Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def trees_of(model: Any) -> Iterator[Nodes]:
-    """Of every tree: features, thresholds (to be written to), and its numeric splits."""
+    """Yield each tree's features, its thresholds (writable) and its numeric splits."""
     return (nodes[:3] for nodes in _nodes_of(model))
 
 
 def _nodes_of(model: Any) -> Iterator[tuple[Array, Array, Array, Array | None]]:
-    """The same with the nodes that send gaps left, where a model takes gaps."""
+    """Yield the same, and which nodes send gaps left if the model accepts gaps."""
     if hasattr(model, "estimators_"):
         for tree in (t.tree_ for t in model.estimators_.ravel()):
             yield tree.feature, tree.threshold, tree.children_left != -1, None
@@ -362,7 +362,7 @@ def _splits(model: Any) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, 
 
 
 def _stripped(model: Any) -> Any:
-    """A copy whose nodes do not tell how many rows they had."""
+    """Return a copy whose nodes do not reveal how many rows they had."""
     bare = copy.deepcopy(model)
     if hasattr(bare, "estimators_"):
         for tree in (t.tree_ for t in bare.estimators_.ravel()):

@@ -1,6 +1,6 @@
-"""skops files that hold the same bytes for equal models.
+"""Make skops files that have the same bytes for equal models.
 
-skops names the parts of a model by their addresses in memory, and dates them.
+skops names the parts of a model by their addresses in memory, and adds the date.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def stable(data: bytes) -> bytes:
         if "__id__" not in node:
             continue
         address = node["__id__"]
-        if address not in numbers or node.get("is_json"):  # whether equal numbers share an address
-            count += 1  # is chance, so each gets a number of its own
+        if address not in numbers or node.get("is_json"):  # equal numbers share an address only
+            count += 1  # by chance, so each gets a number of its own
             numbers[address] = count
         node["__id__"] = numbers[address]
         if isinstance(name := node.get("file"), str):

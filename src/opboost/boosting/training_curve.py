@@ -1,4 +1,4 @@
-"""The training curve of a model that is trained: its loss after so many rounds."""
+"""The training curve of a model: its loss after each of some rounds."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from opboost._typing import FloatArray
 from opboost.boosting.booster import Blocks, Matrix, Problem, Trained
 from opboost.storage import atomic_files
 
-POINTS, ROWS = 25, 4000
-"""Rounds at which the loss is computed, and rows that it is computed on, at most."""
+MAX_ROUNDS, MAX_ROWS = 25, 4000
+"""The most rounds after which the loss is computed, and the most rows used for it."""
 
 
 @runtime_checkable
 class Staged(Protocol):
-    """A trained model that also predicts with its first rounds only; our own boosters' do."""
+    """A trained model that can predict with its first rounds only, as the stock boosters' can."""
 
     @property
     def rounds(self) -> int:
-        """How many rounds it was trained for."""
+        """The number of rounds that it was trained for."""
         ...
 
     def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
-        """Predictions of the first so many rounds, for each of rising ``rounds``."""
+        """Yield predictions with the first r rounds, for each r in ascending ``rounds``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The loss on rows that were learnt from, by round.
+    """The loss on training rows, by round.
 
-    ``held_out`` is that of a model of fewer rows on those that it did not learn from (its rounds
-    and losses); empty where no row was held out.
+    ``held_out`` has the rounds and losses of a second model on rows that it did not learn from;
+    it is empty if no row was held out.
     """
 
     measure: str
@@ -46,18 +46,20 @@ class Curve:
     held_out: tuple[tuple[int, float], ...] = ()
 
     def save(self, path: Path) -> None:
-        """Write it as JSON, whole or not at all."""
+        """Write the curve as JSON, completely or not at all."""
         atomic_files.write(path, json.dumps(asdict(self)).encode())
 
     @classmethod
     def load(cls, path: Path) -> Curve:
-        """A curve that was saved."""
-        found: Curve = atomic_files.read_json(path, cls, "Remove it: it is only shown.")
+        """Load a saved curve."""
+        found: Curve = atomic_files.read_json(path, cls, "Remove it: it is only for display.")
         return found
 
 
 def curve(trained: Trained, problem: Problem) -> Curve | None:
-    """The curve of a model on (some of) the rows it was trained on; None if it cannot tell.
+    """Return a model's curve on (some of) its training rows.
+
+    Return None if the model cannot predict with its first rounds only.
 
     >>> from opboost.boosting import make_booster
     >>> X = np.arange(80, dtype=np.float64)[:, None]
@@ -68,9 +70,9 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
     """
     if not isinstance(trained, Staged) or trained.rounds < 1:
         return None
-    on_disk = isinstance(problem.X, Blocks)  # then rows side by side are read, not every n-th
+    on_disk = isinstance(problem.X, Blocks)  # then read adjacent rows, not every n-th
     count = len(problem.y)
-    here = slice(0, min(ROWS, count)) if on_disk else slice(None, None, -(-count // ROWS))
+    here = slice(0, min(MAX_ROWS, count)) if on_disk else slice(None, None, -(-count // MAX_ROWS))
     X, y = problem.rows(here), problem.y[here]
     found = losses_by_round(trained, X, 1, y, problem.task)
     measure = "squared error" if problem.task == "regression" else "log loss"
@@ -80,13 +82,13 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
 def losses_by_round(
     trained: Trained, X: Matrix, draws: int, y: np.ndarray[Any, Any], task: str
 ) -> dict[int, float]:
-    """The loss after some rounds; rows that stand ``draws`` times each are predicted by the mean.
+    """Return the loss after some rounds, from the mean prediction of each row's ``draws`` copies.
 
-    Empty for a model that cannot predict with its first rounds only.
+    The result is empty for a model that cannot predict with its first rounds only.
     """
     if not isinstance(trained, Staged) or trained.rounds < 1:
         return {}
-    rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, POINTS)})
+    rounds = sorted({int(r) for r in np.linspace(1, trained.rounds, MAX_ROUNDS)})
     return {
         r: _loss(task, found.reshape(len(y), draws, *found.shape[1:]).mean(axis=1), y)
         for r, found in zip(rounds, trained.staged(X, rounds), strict=True)

@@ -1,4 +1,4 @@
-"""XGBoost: trees are edited in its JSON model form."""
+"""The XGBoost booster, which edits trees in XGBoost's JSON format."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ class XGBoost:
 
     @property
     def is_reentrant(self) -> bool:
-        """Whether trainings may run side by side: parameters name no threads and no device."""
+        """Whether trainings may run in parallel: parameters name no threads and no device."""
         return self.params.keys().isdisjoint(("nthread", "n_jobs", "device"))
 
     def train(self, problem: Problem) -> TrainedXGBoost:
-        """Train on a quantile matrix where the tree method bins, on plain rows where not.
+        """Train on a quantile matrix if the tree method uses bins, otherwise on plain rows.
 
-        A feature of few values has a bin for each, so a matrix of the values gives the bins of all
-        rows: these are not sketched.
+        A feature of few values has one bin per value, so a matrix of those values yields the bins
+        of all rows without a sketch.
         """
         params, rounds = settings(problem, self.params)
         if isinstance(problem.X, Blocks):
             booster = train_external(problem, problem.X, params, rounds)
             return TrainedXGBoost(booster, problem.task, problem.X.shape[1])
         if ROWS_A_TREE in params:
-            raise ParameterError(f"{ROWS_A_TREE} is for rows on disk: memory='external'.")
+            raise ParameterError(f"{ROWS_A_TREE} is for rows on disk. Add memory='external'.")
         data = self._matrix(problem.X, problem.y, problem.weight, params)
         evals = []
         if problem.eval_set is not None:
@@ -113,7 +113,7 @@ def _by_column(X: Matrix) -> Any:
 
 
 def settings(problem: Problem, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """XGBoost's own parameters for a problem, and how many rounds."""
+    """Return XGBoost's own parameters for a problem, and the number of rounds."""
     found = {"objective": _OBJECTIVES[problem.task], **params}
     rounds = int(found.pop("n_estimators", found.pop("num_boost_round", 80)))
     if problem.task == "multiclass":
@@ -140,7 +140,7 @@ class TrainedXGBoost:
         return document
 
     def cuts(self) -> dict[int, list[float]]:
-        """The distinct ``split_conditions`` of numeric splits."""
+        """Return the distinct ``split_conditions`` of numeric splits."""
         found: dict[int, set[float]] = {}
         for tree, node in _splits(self._document()):
             feature = tree["split_indices"][node]
@@ -148,7 +148,7 @@ class TrainedXGBoost:
         return {feature: sorted(cuts) for feature, cuts in sorted(found.items())}
 
     def replaced(self, by: Mapping[int, Replace]) -> TrainedXGBoost:
-        """The same document with other ``split_conditions``, loaded again."""
+        """Return the model with other ``split_conditions``, loaded from the edited document."""
         document = self._document()
         for tree, node in _splits(document):
             replace = by.get(tree["split_indices"][node])
@@ -158,11 +158,11 @@ class TrainedXGBoost:
         return TrainedXGBoost(_loaded(document), self.task, self.features)
 
     def spelled(self, name: str) -> str:
-        """XGBoost allows no brackets and no ``<`` in names."""
+        """Return the name without brackets and ``<``, which XGBoost does not allow."""
         return name.translate(_UNDERSCORES)
 
     def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedXGBoost:
-        """The same document with other features; ``default_left`` is where gaps go."""
+        """Return the model over other features; ``default_left`` says where gaps go."""
         document, places = self._document(), places_of(features)
         for tree, node in _splits(document):
             place = places[tree["split_indices"][node]]
@@ -179,20 +179,20 @@ class TrainedXGBoost:
         return TrainedXGBoost(_loaded(document), self.task, len(features))
 
     def predict(self, X: Matrix) -> FloatArray:
-        """Probabilities or values."""
+        """Return probabilities or values."""
         return self._predicted(X, 0)
 
     @property
     def rounds(self) -> int:
-        """Boosting rounds."""
+        """The number of boosting rounds."""
         return int(self.native.num_boosted_rounds())
 
     def staged(self, X: Matrix, rounds: Sequence[int]) -> Iterator[FloatArray]:
-        """Predictions of the first rounds."""
+        """Yield predictions with the first rounds only."""
         return (self._predicted(X, r) for r in rounds)
 
     def _predicted(self, X: Matrix, rounds: int) -> FloatArray:
-        """By the first rounds; 0 is all."""
+        """Return predictions with the first rounds; 0 means all of them."""
         scores = self.native.inplace_predict(
             X, validate_features=False, iteration_range=(0, rounds)
         )
@@ -202,13 +202,13 @@ class TrainedXGBoost:
         return out
 
     def importance(self) -> FloatArray:
-        """Total gain by feature."""
+        """Return each feature's share of the total gain."""
         names = self.native.feature_names or [f"f{i}" for i in range(self.features)]
         score = self.native.get_score(importance_type="total_gain")
         return _normalised([float(np.sum(score.get(name, 0.0))) for name in names])
 
     def additive(self) -> AdditiveModel:
-        """The trees as flat arrays; a node's value stands among its cuts where it is a leaf."""
+        """Return the trees as flat arrays; XGBoost stores a leaf's value among the cuts."""
         document = self._document()
         learner = document["learner"]
         booster = learner["gradient_booster"]
@@ -227,7 +227,7 @@ class TrainedXGBoost:
             for tree, group, weight in zip(inner["trees"], inner["tree_info"], weights, strict=True)
         ]
         if any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in inner["trees"]):
-            raise ParameterError("Trees with a vector in a leaf are no sum over parties.")
+            raise ParameterError("Trees with a vector in each leaf are not a sum over parties.")
         trees = FlatTrees.of(found, max(1, int(learner["learner_model_param"]["num_class"])))
         nothing = np.zeros((1, self.features), dtype=np.float32)
         start = self.native.inplace_predict(nothing, validate_features=False, predict_type="margin")
@@ -235,7 +235,7 @@ class TrainedXGBoost:
         return AdditiveModel(trees, base, _link(learner["objective"]["name"]))
 
     def save(self, path: Path, *, strip: bool = False) -> None:
-        """XGBoost's JSON; ``strip`` zeroes ``sum_hessian``, which tells a node's rows."""
+        """Write XGBoost's JSON; ``strip`` zeroes ``sum_hessian``, which reveals a node's rows."""
         booster = self.native
         if strip:
             document = self._document()
@@ -247,7 +247,7 @@ class TrainedXGBoost:
 
     @classmethod
     def load(cls, path: Path, task: Task, features: int) -> TrainedXGBoost:
-        """A model that was saved; one whose trees are not sound is refused."""
+        """Load a saved model; refuse one whose trees are not sound."""
         try:
             document = json.loads(path.read_bytes())
             _check(document, features)
@@ -255,7 +255,7 @@ class TrainedXGBoost:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, DataError):
                 raise
-            raise unsound(f"it is no model of XGBoost ({type(error).__name__})") from None
+            raise unsound(f"it is not an XGBoost model ({type(error).__name__})") from None
 
 
 _UNDERSCORES = str.maketrans(dict.fromkeys("[]<", "_"))
@@ -271,7 +271,7 @@ _LINKS = {
 def _link(objective: str) -> str:
     if objective not in _LINKS:
         raise ParameterError(
-            f"By-party models and ONNX files know no link for the objective {objective!r}. Train "
+            f"By-party models and ONNX files have no link for the objective {objective!r}. Train "
             f"with one of {', '.join(_LINKS)}."
         )
     return _LINKS[objective]
@@ -296,17 +296,17 @@ _NODES: dict[str, type | tuple[type, ...]] = {
     "loss_changes": (int, float),
     "sum_hessian": (int, float),
 }
-"""What an entry a node is, in every tree."""
+"""The arrays with one entry per node in every tree, and the type of their entries."""
 
 
 def _check(document: dict[str, Any], features: int) -> None:
-    """Refuse trees that XGBoost would follow out of its memory."""
+    """Refuse trees that would lead XGBoost out of its memory."""
     learner = document["learner"]
     if int(learner["learner_model_param"]["num_feature"]) != features:
         raise unsound("it has another number of features than its estimator")
     booster = learner["gradient_booster"]
     if booster["name"] not in ("gbtree", "dart"):
-        raise unsound("it is no booster of trees")
+        raise unsound("it is not a booster of trees")
     inner = booster.get("gbtree", booster)["model"]
     trees, groups = inner["trees"], max(1, int(learner["learner_model_param"]["num_class"]))
     if "weight_drop" in booster and len(booster["weight_drop"]) != len(trees):
@@ -316,7 +316,7 @@ def _check(document: dict[str, Any], features: int) -> None:
     if len(inner["tree_info"]) != len(trees):
         raise unsound("trees belong to no class")
     if not all(type(g) is int and 0 <= g < groups for g in inner["tree_info"]):
-        raise unsound("a tree belongs to a class that is not there")
+        raise unsound("a tree belongs to a class that does not exist")
     steps = inner.get("iteration_indptr", [0, len(trees)])
     if not all(type(s) is int for s in steps) or sorted(steps) != steps:
         raise unsound("rounds do not follow each other")
@@ -333,9 +333,9 @@ def _check_nodes(tree: dict[str, Any], place: int, features: int) -> None:
             raise unsound(f"{name} does not fit its tree")
     told = tree["tree_param"]
     if (int(told["num_nodes"]), int(told["num_feature"])) != (nodes, features):
-        raise unsound("a tree has other nodes than it says")
+        raise unsound("a tree has another number of nodes than it says")
     if int(told["size_leaf_vector"]) > 1 or tree["id"] != place:
-        raise unsound("a tree is of a kind that is not known")
+        raise unsound("a tree is of an unknown kind")
     if any(tree["split_type"]) or any(tree.get(name) for name in _CATEGORIES):
         raise unsound("a tree splits by categories")
     pruned = {node for node, feature in enumerate(tree["split_indices"]) if feature == _PRUNED}
@@ -352,13 +352,13 @@ def _check_nodes(tree: dict[str, Any], place: int, features: int) -> None:
 
 
 _PRUNED = 2**31 - 1
-"""What a node that was pruned asks for."""
+"""The feature number of a pruned node."""
 
 _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
 
 def _splits(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every numeric split: the tree, and the place of its node."""
+    """Yield every numeric split: its tree, and the index of its node."""
     for tree in _trees(document):
         for node, child in enumerate(tree["left_children"]):
             if child != -1 and tree["split_type"][node] == 0:
@@ -372,7 +372,7 @@ def _loaded(document: dict[str, Any]) -> xgb.Booster:
 
 
 def _json_number(value: float) -> float:
-    """JSON knows no infinity; the largest float parts rows in the same way."""
+    """Return a number for JSON, which has no infinity; the largest float splits rows alike."""
     largest = float(np.finfo(np.float32).max)
     return min(max(value, -largest), largest)
 

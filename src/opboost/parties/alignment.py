@@ -66,11 +66,11 @@ class PsiPeer:
         """Refuse points of another job or step, of a second secret, or of too large a set."""
         expected = "feature" if self._step == "label" else "label"
         if theirs.job != self.job or theirs.step != expected:
-            raise WireError("Points came that belong to another job or step.")
+            raise WireError("These points belong to another job or step.")
         self._rules.check_theirs(theirs.total)
         self._theirs = self._theirs or (theirs.tag, theirs.total)
         if self._theirs != (theirs.tag, theirs.total):
-            raise WireError("Points of two secrets came in one job.")
+            raise WireError("Points under two secrets arrived in one job.")
 
     def forget_theirs(self) -> None:
         """Let the peer start again with another secret."""
@@ -91,9 +91,9 @@ class PsiPeer:
         return self._secret.raised(theirs.points)
 
     def met(self, raised: PointList, doubled: PointList) -> Match:
-        """Match one's own points, raised by the peer, with the peer's points, raised by oneself."""
+        """Match own points raised by the peer with the peer's points raised by this party."""
         if self._theirs is None:
-            raise WireError("No points came.")
+            raise WireError("No points arrived.")
         left, right = common_places(raised, doubled)
         return Match(self.order[left], right, *self._theirs)
 
@@ -147,30 +147,30 @@ class Shown:
         first: Points | None = None
         for points in theirs:
             if (points.job, points.step) != (job, "label"):
-                raise WireError("Points came that belong to another job or step.")
+                raise WireError("These points belong to another job or step.")
             rules.check_theirs(points.total)
             first = first or points
             if (points.tag, points.total) != (first.tag, first.total):
-                raise WireError("Points of two secrets came in one job.")
+                raise WireError("Points under two secrets arrived in one job.")
             if points.piece != len(digests):
-                raise WireError("Points stand in another's place.")
+                raise WireError("A piece of points is out of order.")
             check_on_curve(points.points)
             seen.add(points.points)
             digests.append(_digest(points))
         if first is None or len(digests) != piece_count(first.total):
-            raise WireError("Some of the label party's points are lacking.")
+            raise WireError("Some of the label party's points are missing.")
         seen.check_distinct()
         return cls(first.total, tuple(digests))
 
     @property
     def digest(self) -> str:
-        """One digest of the whole set."""
+        """The digest of the whole set."""
         return hashlib.sha256(b"".join(self.pieces)).hexdigest()
 
     def check(self, points: Points) -> None:
         """Refuse a piece that does not belong to this set."""
         if self.pieces[points.piece : points.piece + 1] != (_digest(points),):
-            raise WireError("Points came that differ from those that were shown before.")
+            raise WireError("These points differ from those that were shown before.")
 
 
 def _digest(points: Points) -> bytes:
@@ -182,6 +182,6 @@ def check_aligned(aligned: Aligned, side: PsiPeer) -> None:
     """Refuse an alignment result for points other than this party's."""
     if (aligned.job, aligned.tag, aligned.total) != (side.job, side.tag, side.total):
         raise PeerError(
-            "The alignment is one of other points: this party's state of the job was lost. Let "
-            "the label party begin a new job (--again)."
+            "The alignment is about other points: this party lost its state of the job. Let the "
+            "label party begin a new job (--again)."
         )

@@ -40,13 +40,13 @@ class AnnouncedColumns:
     def most_symbols(self, number: int) -> int:
         """Return the most symbols a column's stream may have: its outputs, plus one for gaps."""
         if number >= len(self.ranges):
-            raise PeerError(f"Column {number} came, and {len(self.ranges)} are announced.")
+            raise PeerError(f"Column {number} arrived, but only {len(self.ranges)} are announced.")
         return self.ranges[number].most_symbols
 
     def check(self, head: ColumnHead, number: int) -> None:
         """Refuse a column whose header contradicts its party's schema."""
         if number >= len(self.ranges) or head.column != number:
-            raise PeerError(f"Column {head.column} came where column {number} was due.")
+            raise PeerError(f"Column {head.column} arrived where column {number} was due.")
         lower, upper, withheld, _ = self.ranges[number]
         if head.rows != self.rows:
             raise PeerError(f"Column {number} has {head.rows:,} rows, the schema {self.rows:,}.")
@@ -55,7 +55,7 @@ class AnnouncedColumns:
                 f"Column {number} has {head.values} codes, more than its grid has cells."
             )
         if (head.codebook is None) != (withheld or not head.values):
-            raise PeerError(f"Column {number} withholds its codebook, or should and does not.")
+            raise PeerError(f"Column {number} withholds its codebook, or should but does not.")
         if head.codebook is not None:
             values = head.codebook.values
             if values[0] < lower or values[-1] > upper:

@@ -213,13 +213,13 @@ def check_channels(channels: Sequence[Channel]) -> None:
     for channel in channels:
         if not hasattr(channel, "open") or not hasattr(channel, "party"):
             raise ParameterError(
-                f"A party is met through a channel; got {type(channel).__name__}. "
+                f"A party is reached through a channel; got {type(channel).__name__}. "
                 "In one process: [op.MemoryChannel(party)]."
             )
     names = [channel.party for channel in channels]
     for name in names:
         if names.count(name) > 1:
-            raise ParameterError(f"Two channels lead to a party {name!r}. Names tell them apart.")
+            raise ParameterError(f"Two channels lead to a party {name!r}. Give each its own name.")
 
 
 @contextmanager
@@ -287,7 +287,7 @@ class MemoryChannel:
         check(decode(encode(self._party.rows(decode(encode(welcome), Welcome))), Rows))
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
-        """Hand over the label party's points."""
+        """Give the party the label party's points."""
         self._psi_session = self._party.psi_session(decode(encode(welcome), Welcome))
         self._offered = [decode(encode(piece), Points) for piece in side.pieces()]
         self._psi_session.begin(self._offered)
@@ -329,7 +329,7 @@ class MemoryChannel:
         return decode(self._counted(encode(schema)), Schema)
 
     def want_score(self, task: ScoreTask) -> None:
-        """Hand over the score task; the party refuses here what it does not allow."""
+        """Give the party the score task; here it refuses what it does not allow."""
         self._task = decode(encode(task), ScoreTask)
         self._party.check_score(self._task)
 

@@ -14,7 +14,7 @@ from opboost.columns.private_column import PrivateColumn
 from opboost.errors import ParameterError, refusing
 from opboost.protocol.messages import Books, ColumnSchema, Welcome
 
-MOST_NUMBERED = 9
+MAX_NAME_NUMBER = 9
 """The highest number that is appended to a name shared by several columns of a job."""
 
 
@@ -65,5 +65,5 @@ def names_in_models(party: str, name: str) -> Iterator[str]:
     """
     names = (name, f"{party}.{name}")
     yield from names
-    for number in range(2, MOST_NUMBERED + 1):
+    for number in range(2, MAX_NAME_NUMBER + 1):
         yield from (f"{n}.{number}" for n in names)

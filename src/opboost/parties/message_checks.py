@@ -1,4 +1,4 @@
-"""The label party's checks of incoming messages, whoever sends them."""
+"""The label party's checks of incoming messages, the same for every channel."""
 
 from __future__ import annotations
 
@@ -79,27 +79,27 @@ def check_answer(
 ) -> dict[int, list[float]]:
     """Return the cells behind each column's cuts; refuse an answer that cannot be true."""
     if answer.job != query.job or answer.query != hashlib.sha256(encode(query)).digest():
-        raise PeerError("The answer is one to another split query.")
+        raise PeerError("The answer belongs to another split query.")
     if [c.column for c in answer.columns] != [c.column for c in query.columns]:
-        raise PeerError("The answer leaves out columns, or has others.")
+        raise PeerError("The answer leaves out columns or contains others.")
     released = [c for c in private for _ in c.release_names()]
     found = {}
     for cuts, values in zip(query.columns, answer.columns, strict=True):
         number, column = cuts.column, released[cuts.column]
         if len(values.values) != len(cuts.codes):
-            raise PeerError(f"The answer has some cuts of column {number} only.")
+            raise PeerError(f"The answer lacks some cuts of column {number}.")
         cells = [_cell(column, values.units, v) for v in values.values]
         lower, upper = ends(column) if values.units == "grid" else _grid(column)
         inside = all(lower <= c <= upper for c in cells)
         # In raw units, a split among outputs beyond the grid is placed at the bound.
         rises = all(a < b or a == b in (lower, upper) for a, b in pairwise(cells))
         if not inside or not rises:
-            raise PeerError(f"The values of column {number} do not rise on its grid.")
+            raise PeerError(f"The values of column {number} do not ascend on its grid.")
         book = books[number]
         if book is not None:
             known = np.clip(book.values[list(cuts.codes)], lower, upper).tolist()
             if cells != known or (values.units == "grid" and len(set(cells)) < len(cells)):
-                raise PeerError(f"The values of column {number} are not what its codebook says.")
+                raise PeerError(f"The values of column {number} contradict its codebook.")
         found[number] = cells
     return found
 
@@ -109,7 +109,7 @@ def _cell(column: PrivateColumn, units: str, value: float) -> float:
     if units == "grid":
         return value
     if not isinstance(column.mapping, NumericMapping):
-        raise PeerError("A split value in raw units came for a column without them.")
+        raise PeerError("A split value is in raw units, which its column does not have.")
     if math.isinf(value):
         return float(column.mapping.domain.R if value > 0 else column.mapping.domain.L)
     return float(column.mapping.to_grid([value])[0])

@@ -89,8 +89,8 @@ class RowProof:
 def differing_rows(party: str) -> PeerError:
     """Return the error about a feature party that does not know the common rows."""
     return PeerError(
-        f"Party {party!r} does not prove that it has the rows which are common: its table changed "
-        "since the alignment began, or it does not follow it. Begin a new job (--again)."
+        f"Party {party!r} does not prove that it has the common rows: its table changed since the "
+        "alignment began, or it does not follow the protocol. Begin a new job (--again)."
     )
 
 
@@ -103,7 +103,7 @@ class Lock:
 
     @property
     def claim(self) -> bytes:
-        """What the label party needs to open the lock, if it knows the rows."""
+        """The bytes that the label party needs to open the lock, if it knows the rows."""
         return self.share + self.agreed.feature
 
     def to_bytes(self) -> bytes:

@@ -69,7 +69,7 @@ class PointList:
         records = np.concatenate(found)
         records = records[order_of(records[:, :-1])]
         if (records[1:, :-1] == records[:-1, :-1]).all(axis=1).any():
-            raise WireError("A point stands twice; every party has each ID once.")
+            raise WireError("A point occurs twice; every party has each ID once.")
         return records
 
     def check_distinct(self) -> None:

@@ -130,7 +130,7 @@ class FeatureJobFolders:
         """Keep the weights of a job; refuse weights that differ from those already kept."""
         known = self.weights(weights.job)
         if known is not None and known != weights:
-            raise PeerError(f"Other weights of columns came before in job {weights.job}.")
+            raise PeerError(f"Job {weights.job} already has other column weights.")
         atomic_files.write(self.folder(weights.job) / "weights", encode(weights))
 
     def keep_task(self, task: ScoreTask) -> None:
@@ -142,7 +142,7 @@ class FeatureJobFolders:
                 "releases one."
             )
         if not file.exists() and self.is_released(task.job):
-            raise PeerError(f"Columns were released in job {task.job}, and now a score is wanted.")
+            raise PeerError(f"Job {task.job} has released columns, and now asks for a score.")
         atomic_files.write(file, encode(task))
 
     def answer(self, job: str) -> SplitValues | None:

@@ -86,7 +86,7 @@ class FeatureParty:
         normalisation: With ``"given"``: which differences in the spelling of an ID are ignored.
         rows: Which rows this party agrees to release: ``"common"``, those that all parties have, or
             ``"mine"``, those that it shares with the label party, whether or not others know them.
-            With ``"mine"`` and given rows, a row without any value stands for a person whom this
+            With ``"mine"`` and given rows, a row without any value belongs to a person whom this
             party does not know.
         progress: Called with the progress of each step.
         score: What scores may reveal in predictions, in addition to the record budget: a level, or
@@ -241,7 +241,7 @@ class FeatureParty:
     def psi_session(self, welcome: Welcome) -> FeaturePsi:
         """Start or resume the alignment of a job with the label party's rows."""
         if self._rules is None:
-            raise PeerError("The label party wants to align rows, which are given in this job.")
+            raise PeerError("The label party wants to align rows, but this job has given rows.")
         self.check_terms(welcome)
         job, nonce = welcome.job, welcome.nonce
         if self._jobs.is_bound(job):
@@ -287,7 +287,7 @@ class FeatureParty:
         if the values have changed since.
         """
         if task.job != welcome.job:
-            raise PeerError("A score of another job is asked for.")
+            raise PeerError("The label party asks for a score of another job.")
         score = accepted(self.plan, self._table, self._ledger, task.score_model())
         self.check_terms(welcome)
         job, budget = welcome.job, self.plan.score
@@ -347,10 +347,10 @@ class FeatureParty:
     def take_weights(self, weights: Weights) -> None:
         """Keep how often the label party wants each column; people outside the pilot follow it."""
         if self._jobs.piloted(weights.job) is None:
-            raise PeerError("Weights of columns came before any pilot.")
+            raise PeerError("Column weights arrived before any pilot.")
         if weights.columns and len(weights.columns) != len(self.plan.private):
             raise PeerError(
-                f"{len(weights.columns)} weights came for {len(self.plan.private)} columns."
+                f"{len(weights.columns)} weights arrived for {len(self.plan.private)} columns."
             )
         self._jobs.keep_weights(weights)
 
@@ -412,7 +412,7 @@ def _check_ids(
     """Refuse missing IDs, and IDs on which the ledger, the job and its spelling disagree."""
     if ledger is not None and ledger.ids == "exact" and spelling.spelling != "exact":
         raise ParameterError(
-            "The ledger tells IDs apart by every character, and the job does not: one person "
+            "The ledger compares every character of an ID, and the job does not: one person "
             'could be released as two. Write trim = false, case = "keep" and unicode = "none" '
             'in [align] of the job file, or begin a ledger with ids = "canonical".'
         )

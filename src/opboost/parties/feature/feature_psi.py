@@ -78,14 +78,14 @@ class FeaturePsi:
     def rows(self) -> IntArray:
         """Return the common rows of the table, in the order that all parties share."""
         if not self.done:
-            raise PeerError(f"Job {self._folder.name} was not aligned yet.")
+            raise PeerError(f"The rows of job {self._folder.name} are not aligned yet.")
         data = atomic_files.read_checked(self._folder / "common", atomic_files.AT_FEATURE_PARTY)
         return Common.from_bytes(data).rows(self._digests)
 
     def begin(self, theirs: Iterable[Points]) -> None:
         """Check all of the label party's points, and record them before anything leaves.
 
-        Refuse a label party that has aligned too often or brings too many rows, and points other
+        Refuse a label party that has aligned too often or has too many rows, and points other
         than those the job began with.  A refusal leaves nothing behind.
         """
         refuse_repeats(self._digests)
@@ -94,8 +94,8 @@ class FeaturePsi:
         with self._ledger.writing():
             if self.done or self._known("aligned") is not None:
                 raise PrivacyError(
-                    f"The rows of job {self._folder.name} are aligned, and nothing more is raised "
-                    "in it. Let the label party begin a new job (--again)."
+                    f"The rows of job {self._folder.name} are aligned already, so it raises no "
+                    "more points. Let the label party begin a new job (--again)."
                 )
             known = self._known("align")
             if known is None:
@@ -104,7 +104,7 @@ class FeaturePsi:
                 raise _lost()
             elif known["points"] != shown.digest:
                 raise PrivacyError(
-                    f"{self._about['recipient']!r} brings other points than those with which job "
+                    f"{self._about['recipient']!r} sends other points than those with which job "
                     f"{self._folder.name} began; each may be a guess. Only the first are raised; "
                     "let it begin a new job (--again)."
                 )
@@ -156,7 +156,7 @@ class FeaturePsi:
         self._keep(aligned, met.rows)
 
     def lock(self, aligned: Aligned) -> Lock:
-        """Save which rows are common, and lock what is sent: only who knows those rows can open it.
+        """Save which rows are common, and return the lock that only who knows them can open.
 
         This is for parties that exchange files, and saves them two files.  The label party proves
         that it knows the rows by being able to read the bundle, and confirms it in its next one
@@ -219,7 +219,7 @@ class FeaturePsi:
             raise PeerError(
                 f"{self._about['recipient']!r} does not prove that it has the rows which it calls "
                 "common, so nothing is released. A table changed since the alignment began, or the "
-                "label party does not follow it. Let it begin a new job (--again)."
+                "label party does not follow the protocol. Let it begin a new job (--again)."
             )
 
     def _keep(self, aligned: Aligned, rows: IntArray) -> None:
@@ -249,7 +249,7 @@ class FeaturePsi:
 
     def _begun(self) -> Shown:
         if self._shown is None:
-            raise PeerError(f"The alignment of job {self._folder.name} did not begin.")
+            raise PeerError(f"The alignment of job {self._folder.name} has not begun.")
         return self._shown
 
     def _check_repeats(self) -> None:
@@ -258,7 +258,7 @@ class FeaturePsi:
         if times >= self._rules.repeats:
             raise PrivacyError(
                 f"{self._about['recipient']!r} has aligned its rows with this table in "
-                f"{times} jobs, and each tells it who is here and who is not. No more than "
+                f"{times} jobs, and each reveals to it who is here and who is not. No more than "
                 f"{self._rules.repeats} are allowed; decide on more repeats under [align]."
             )
 
@@ -298,6 +298,6 @@ def _bitmap(aligned: Aligned) -> str:
 
 def _lost() -> PeerError:
     return PeerError(
-        "This party's state of this job was lost, and with it the secret under which its points "
-        "were shown. Let the label party begin a new job (--again)."
+        "This party lost its state of this job, and with it the secret under which it showed its "
+        "points. Let the label party begin a new job (--again)."
     )

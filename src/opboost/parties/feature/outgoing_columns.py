@@ -26,7 +26,7 @@ MAX_CODES_IN_MEMORY = 2**16
 
 
 class OutgoingColumns:
-    """Columns of draws that are being coded into streams."""
+    """The columns of a release, first collected as draws, then coded into streams."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class OutgoingColumns:
         order: IntArray | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Path]:
-        """Write one stream per column with its values beside it; ``withheld`` omits a codebook.
+        """Write a stream and a file of values per column; ``withheld`` omits a codebook.
 
         Rows are in the given order, or in the order in which they were added.
         """

@@ -20,7 +20,7 @@ from opboost.parties.feature.unknown_people import known_people, nobody
 from opboost.sources.table_address import TableAddress
 
 JobProgress = Callable[[str, int, int], None]
-"""Called with what is done, how much of it, and how much there is in all."""
+"""A callback that receives the name of a step, how much of it is done, and how much it has."""
 
 
 class PartyTable:

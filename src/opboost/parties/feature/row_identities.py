@@ -72,7 +72,7 @@ class RowIdentities:
 
 
 def _row_numbers(first: int, count: int) -> list[bytes]:
-    """Return row numbers that stand in for IDs in a table without any."""
+    """Return row numbers, which replace IDs in a table without any."""
     return [str(row).encode() for row in range(first, first + count)]
 
 

@@ -81,5 +81,5 @@ class ScoredTable(PartyTable):
     def rows(self, piece: Any, first: int) -> RawRows:
         """Return the scores of a piece as cells, before any noise."""
         rows = self._whole.rows(piece, first)
-        assert isinstance(rows, RawRows), "a stored release is refused before"
+        assert isinstance(rows, RawRows), "a stored release was refused earlier"
         return RawRows((self._score.model.cells(self._private, rows.prepared, self._level),))

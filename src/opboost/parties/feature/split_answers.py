@@ -76,8 +76,8 @@ class SplitAnswers:
 
     def _second(self, job: str) -> PrivacyError:
         return PrivacyError(
-            f"{self._recipient!r} asks a second, different split query in job {job}. "
-            "A job has one answer."
+            f"{self._recipient!r} sends a second, different split query in job {job}. "
+            "A job has only one answer."
         )
 
     def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:

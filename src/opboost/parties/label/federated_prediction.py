@@ -1,4 +1,4 @@
-"""Predictions of rows of which feature parties hold a part, from what they release."""
+"""Predictions for rows of which feature parties hold a part, from what they release."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def predict_by_columns(
     try:
         check_offers(model, offers, without)
     except PeerError:
-        refuse_all(channels, "What came is not what the model was trained on.")
+        refuse_all(channels, "The columns are not those that the model was trained on.")
         raise
     columns = of_model(model, rows.released(offers), rows.count)
     own = with_model_presence(model, rows.own, columns)
@@ -72,7 +72,7 @@ def predict_by_scores(
         try:
             check_score_schema(model, schema)
         except PeerError:
-            channel.refuse("What came is not the score that was asked for.")
+            channel.refuse("The release is not the score that was asked for.")
             raise
         offers.append(ReceivedRelease(channel, schema, scores_of(schema)))
     columns = [c for offer in offers for c in offer.received()]

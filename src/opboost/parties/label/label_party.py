@@ -325,8 +325,8 @@ class LabelParty:
     ) -> Predicted:
         """Receive every party's release of these rows, and predict the rows that all parties have.
 
-        With ``rows="mine"`` all rows are predicted, whoever knows them.  ``without`` names parties
-        of the model that do not take part: their columns count as not sent.
+        With ``rows="mine"`` all rows are predicted, even those that no party knows.  ``without``
+        names parties of the model that do not take part: their columns count as not sent.
 
         The parties release the columns that the model was trained on, under the same declarations.
         The prediction then equals that of ``model.predict(desensitize=True)`` with the same noise.

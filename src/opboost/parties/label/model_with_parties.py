@@ -1,4 +1,4 @@
-"""A model that was trained with feature parties, with what its file and its estimator need."""
+"""A model trained with feature parties, and what its file and its estimator need."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ModelWithParties:
         return made
 
     def _account(self) -> Account:
-        """Count the releases of this training beside earlier ones: a person may be in all."""
+        """Add the releases of this training to earlier ones: a person may be in all of them."""
         columns, promise = self.model.layout.private, self.promise
         terms = Terms(columns, promise.columns_per_row, promise.caveats, choices=promise.choices)
         account = Account(terms, {terms: 1})

@@ -46,5 +46,5 @@ def released_columns(
             announced.check(head, number)
             parts.append(codes)
         if len(parts) < len(column.release_names()):
-            raise PeerError(f"Party {schema.party!r} sent some columns of its pilot only.")
+            raise PeerError(f"Party {schema.party!r} sent only some columns of its pilot.")
         yield ReleasedColumn(column, tuple(parts))

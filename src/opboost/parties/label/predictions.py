@@ -149,13 +149,13 @@ def check_offers(
         names = ", ".join(repr(name) for name in lacking)
         raise PeerError(
             f"No party sent {names}, which the model was trained on. The parties of the training "
-            "take part, with the columns that they had then; others are left out by name (without)."
+            "take part, with the columns that they had then; leave others out by name (without)."
         )
     shares = {c.name: offer.sent for offer in offers for c in offer.private}
     known = model.sent_shares_ or {}
     if any(share not in (LEFT_OUT, shares.get(name, share)) for name, share in known.items()):
         raise PeerError(
-            "The parties send another share of their columns a row than in the training "
+            "The parties send another share of their columns per row than in the training "
             "(columns_per_row under [budget]). Bring that setting back."
         )
 
@@ -171,8 +171,8 @@ def of_model(
 def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str) -> None:
     if wanted is None:
         raise PeerError(
-            f"Party {party!r} sent column {came.name!r}, which the model does not have. It leaves "
-            "out what was no part of the training."
+            f"Party {party!r} sent column {came.name!r}, which the model does not have. Let it "
+            "leave out columns that were not part of the training."
         )
     if differs := declared_difference(came, wanted):
         part, theirs, ours = differs
@@ -183,7 +183,7 @@ def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str)
 
 
 def _with_book(column: ReleasedColumn) -> ReleasedColumn:
-    """Give a column that no row sent a codebook with one value, which stands for its gaps."""
+    """Give a column that no row sent a codebook of one value, to which its gaps refer."""
     private = column.private
     book = Codebook(np.array([0 if private.mapping is None else ends(private)[0]]))
     parts = (replace(p, book=book) if p.book is None else p for p in column.parts)

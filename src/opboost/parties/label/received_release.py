@@ -27,8 +27,8 @@ from opboost.training.column_origins import Origins
 from opboost.training.feature_matrix import OwnColumn
 from opboost.training.released_columns import ReleasedColumn
 
-ROWS = 1 << 20
-"""How many rows of columns on disk are read at a time."""
+BLOCK_ROWS = 1 << 20
+"""Rows that are read at a time from columns on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def stored_by_all(
     if not any(c.head.gaps for columns in stored.values() for c in columns):
         return None
     count, found = offers[0].schema.rows, []
-    for start in range(0, count, ROWS):
-        here = slice(start, min(start + ROWS, count))
+    for start in range(0, count, BLOCK_ROWS):
+        here = slice(start, min(start + BLOCK_ROWS, count))
         size = here.stop - here.start
         released = {name: [c.rows(here) for c in columns] for name, columns in stored.items()}
         there = _sent_by_all(offers, released, size)

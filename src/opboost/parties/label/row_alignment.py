@@ -131,7 +131,7 @@ class RowAlignment:
             return
         if len(distinct(self.y[some])) < 2:
             who = "all parties have" if self.kept == "common" else "some feature party has"
-            raise DataError(f"The label holds one value only in the rows that {who}")
+            raise DataError(f"The label has only one value in the rows that {who}")
         self.check_watching(self.y[some] if self.kept == "common" else self.y)
 
     def _too_few(self, rows: int) -> str:

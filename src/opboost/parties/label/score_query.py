@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) -> None:
-    """Refuse scores of a model that is no sum over these parties, or whose trees are not shared."""
+    """Refuse scores of a model that is no sum over these parties, or whose trees stay private."""
     scores = model.trained_model_.scores
     if scores is None:
         raise ParameterError(
-            "The model is no sum over parties, so no party can release its part of the score. "
+            "The model is not a sum over parties, so no party can release its part of the score. "
             'Train with structure = "by-party" and full codebooks, or predict with '
             "release='columns'."
         )
     if not share_trees:
         raise ParameterError(
-            "A released score needs the party's own trees, which tell about labels: splits and "
-            "rounded leaf values. Write share_trees = true under [label] (share_trees=True) to "
-            "show each feature party its own, or predict with release='columns'."
+            "To release a score, a party needs its own trees. Their splits and rounded leaf values "
+            "reveal something about labels. Write share_trees = true under [label] "
+            "(share_trees=True) to show each party its own, or predict with release='columns'."
         )
     owners = set(model.trained_model_.layout.parties)
     if strange := [party for party in parties if party not in owners]:
@@ -76,7 +76,7 @@ def check_score_schema(model: Estimator, schema: Schema) -> None:
         if column_to_dict(wanted) == column_to_dict(came[0]) and not schema.columns_per_row:
             return
     raise PeerError(
-        f"Party {schema.party!r} released something else than the score that was asked for. Let "
+        f"Party {schema.party!r} released something other than the requested score. Let "
         "both parties run the same release."
     )
 

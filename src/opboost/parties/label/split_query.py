@@ -73,7 +73,7 @@ class SplitQuestion:
         return cls(offer, trained.left_up_to, feature - first, numbers, codes, books)
 
     def query(self, job: str) -> SplitQuery:
-        """Return the message: for each column the codes that stand for a value, ascending."""
+        """Return the message: for each column the codes whose values are wanted, ascending."""
         columns = [
             Cuts(number, self.codes[feature])
             for feature, number in self.numbers.items()

@@ -55,7 +55,7 @@ from opboost.transport.feature.label_connection import Connection, LoggedOut, Un
 from opboost.transport.feature.network_psi import PsiClient, rest
 from opboost.transport.feature.release_checks import checked_party
 from opboost.transport.shared.job_integrity import check, check_version
-from opboost.transport.shared.logs import Log, taken_up
+from opboost.transport.shared.logs import Log, resumed
 from opboost.transport.shared.tls import (
     Identity,
     check_loopback,
@@ -215,8 +215,8 @@ class _Visit:
         folder = self._party.folder(job)
         check_version(folder)
         lost = check(folder, atomic_files.AT_FEATURE_PARTY, (RELEASE, "answer"))
-        self._log.write("taken up", job=job, phase=phase, half_written=half_written, damaged=lost)
-        self._say(taken_up(job, phase, half_written, lost))
+        self._log.write("resumed", job=job, phase=phase, half_written=half_written, damaged=lost)
+        self._say(resumed(job, phase, half_written, lost))
 
     def _align(self, welcome: Welcome) -> None:
         psi_session, job = self._party.psi_session(welcome), welcome.job

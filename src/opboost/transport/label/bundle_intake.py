@@ -138,7 +138,7 @@ class BundleIntake:
             points = decode(read_item(inside, f"{place[4]:05d}.{place[1]}"), Points)
             check_their_points(self._record, points)
             if (points.job, points.step, points.tag, points.total, points.piece) != place:
-                raise WireError("Points stand in another's place.")
+                raise WireError("A piece of points is out of order.")
         about = {"tag": first.tag.hex(), "total": first.total}
         (inside / "points").write_bytes(atomic_files.with_checksum(json.dumps(about).encode()))
 

@@ -16,7 +16,7 @@ from opboost.transport.label.job_folder_channel import JobFolderChannel
 from opboost.transport.label.label_job import current
 from opboost.transport.label.label_server_process import LabelServerProcess
 from opboost.transport.shared.job_integrity import check
-from opboost.transport.shared.logs import Log, taken_up
+from opboost.transport.shared.logs import Log, resumed
 from opboost.transport.shared.tls import Identity, check_loopback, read_identity
 
 LINGER_SECONDS = 60.0
@@ -65,14 +65,14 @@ class NetworkJob:
             for name in self.record.active
         ]
 
-    def taken_up(self, half_written: int, say: Say) -> None:
+    def report_resumed(self, half_written: int, say: Say) -> None:
         """Report that the job is resumed, from which phase, and what a killed run left behind."""
         lost = check(self.folder, atomic_files.AT_LABEL_PARTY, ("*.label", "*.doubled"))
         phase = str(status(self.folder)["phase"])
         self.log.write(
-            "taken up", job=self.record.job, phase=phase, half_written=half_written, damaged=lost
+            "resumed", job=self.record.job, phase=phase, half_written=half_written, damaged=lost
         )
-        say(taken_up(self.record.job, phase, half_written, lost))
+        say(resumed(self.record.job, phase, half_written, lost))
 
     def open(
         self, label_server: LabelServerProcess, config: LabelConfig, identity: Identity | None

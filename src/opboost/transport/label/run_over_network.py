@@ -134,7 +134,7 @@ def _run(
         channels = job.channels(config.limits.wait_seconds, look)
         run = LabelJobRun(config, folder, job.record, data, channels, started, job.log)
         if begun and not repeated:
-            job.taken_up(half_written, told.say)
+            job.report_resumed(half_written, told.say)
         if not repeated:
             if not can_watch():
                 told.say(NOT_LIMITED)

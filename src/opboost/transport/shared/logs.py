@@ -58,8 +58,8 @@ class Log:
                 os.close(handle)
 
 
-def taken_up(job: str, phase: str, half_written: int, damaged: Sequence[str] = ()) -> str:
+def resumed(job: str, phase: str, half_written: int, damaged: Sequence[str] = ()) -> str:
     """Return the message for an operator who restarts a party in the middle of a job."""
     more = f" {half_written} half-written files were removed." if half_written else ""
     more += f" Damaged, and made again: {', '.join(damaged)}." if damaged else ""
-    return f"Taking up job {job} ({phase}).{more}"
+    return f"Resuming job {job} ({phase}).{more}"

@@ -149,7 +149,7 @@ def small_bombs_one_after_the_other(harness: AttackHarness) -> str:
     return said
 
 
-@STREAMS.add("refused: A column's stream names this job", harness="release")
+@STREAMS.add("refused: A column's stream must name this job", harness="release")
 def a_column_in_another_place(harness: AttackHarness) -> str:
     stream = Stream.of(harness)
     with harness.hands() as (connection, _):
@@ -157,7 +157,7 @@ def a_column_in_another_place(harness: AttackHarness) -> str:
         for path in ((OTHER_JOB, "0"), ("..", "0"), (stream.job, "../../x"), (stream.job, "-1")):
             said = refused(
                 lambda p=path: put(connection, p, stream.schema(), stream.batches),
-                "names this job and the column's number",
+                "must name this job and the column's number",
             )
         refused(
             lambda: put(connection, (stream.job, "7"), stream.schema(column=7), stream.batches),

@@ -69,7 +69,7 @@ def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
     digest, point = bytes(32), b"\2" + bytes(31)
     rows = msg.Rows("shop", OTHER_JOB, ROWS, digest)
     yield "poll", msg.Poll(OTHER_JOB), "works on another job"
-    yield "rows", rows, "of job '2020|Rows are aligned"
+    yield "rows", rows, "of job '2020|This job aligns rows"
     yield "prove", msg.Claim("shop", OTHER_JOB, ROWS, point, digest), "proof of rows"
     yield "answer", msg.SplitValues(OTHER_JOB, digest, ()), "nobody asked for"
     yield "receipt", harness.identity().sign(OTHER_JOB, 3, digest), "receipt is of another job"
@@ -171,9 +171,9 @@ def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
         for _ in range(3):
             guess = RowProof.of(Secret.fresh(), os.urandom(32))
             claim = msg.Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
-            said = call_refused(connection, "prove", claim, "one is taken a job", msg.Proof)
+            said = call_refused(connection, "prove", claim, "a job accepts only one", msg.Proof)
         rows = msg.Rows("shop", welcome.job, ROWS, os.urandom(32))
-        call_refused(connection, "rows", rows, "Rows are aligned in this job")
+        call_refused(connection, "rows", rows, "This job aligns rows")
     return said
 
 
@@ -313,7 +313,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     return "(16 calls wait, the others were refused)"
 
 
-@MEMBERS.add("cut off: Calls were begun and not gone on with")
+@MEMBERS.add("cut off: Calls were opened and never named a method")
 def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
     """Begun over one connection, none of them gone on with: each would hold a thread."""
     kit = harness.certs / "shop"

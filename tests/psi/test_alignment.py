@@ -442,7 +442,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         ):  # lost, or another in its place
             if broken is not None:
                 (state / JOB / "secret").write_bytes(broken)
-            with pytest.raises(PeerError, match="state of this job was lost"):
+            with pytest.raises(PeerError, match="lost its state of this job"):
                 party.psi_session(WELCOME).begin(points)
         (state / JOB / "secret").write_bytes(kept)
         (shown,) = psi_session.pieces()

@@ -326,7 +326,7 @@ def test_a_step_that_was_used_is_refused_also_when_the_jobs_folder_is_gone(tmp_p
     (job,) = (tmp_path / "shop" / "state").glob("2*")
     kept = job.rename(tmp_path / "kept")
     status, words = refused(office, "shop", "align", first)
-    assert (status, "state of this job was lost" in words) == (4, True)
+    assert (status, "lost its state of this job" in words) == (4, True)
     kept.rename(job)
     office.written("shop", "export", office.written(LABEL_PARTY, "align", met)["shop"])
     shutil.rmtree(job)

@@ -336,7 +336,7 @@ def test_a_party_whose_state_was_lost_is_told_to_begin_a_new_job(tmp_path):
             file.unlink()
         again = ended([*made.command("shop"), "--connect", address])
         assert again.returncode == 4
-        assert "state of this job was lost" in again.stderr
+        assert "lost its state of this job" in again.stderr
 
 
 def test_where_rows_are_given_nobody_aligns(tmp_path):

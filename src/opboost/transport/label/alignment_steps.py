@@ -17,7 +17,7 @@ class AlignmentSteps:
         self._job = job
 
     def want(self, party: str, data: bytes) -> bytes:
-        """A piece of the label party's points, when it is made."""
+        """Return a piece of the label party's points, or a request to wait until it is ready."""
         query = decode(data, PointsQuery)
         self._job.check_job(query.job)
         piece = self._job.folder / "align" / party / f"{query.piece:05d}.label"
@@ -26,7 +26,7 @@ class AlignmentSteps:
         return self._job.ack("wait")
 
     def points(self, party: str, data: bytes) -> bytes:
-        """A piece of the party's points, or of the label party's that it has raised."""
+        """Store a piece of the party's points, or of the label party's points that it raised."""
         points, box = decode(data, Points), self._job.box(party)
         self._job.check_job(points.job)
         self._job.check_refusal(box)
@@ -34,8 +34,8 @@ class AlignmentSteps:
         if box.has("aligned"):
             known = box.points()
             if known.get("tag") != points.tag.hex():
-                raise PeerError("Points came that nobody waits for.")
-            # They were taken, and the answer was lost on its way: repeated, nothing happens.
+                raise PeerError("Points arrived that nobody waits for.")
+            # They were stored, but the answer was lost; repeating the call changes nothing.
             whole = range(piece_count(points.total))
             return self._job.ack(points.step, tuple(whole))
         with self._job.lock:
@@ -43,7 +43,7 @@ class AlignmentSteps:
         return self._job.ack(points.step, tuple(box.pieces(points.step)))
 
     def aligned(self, party: str, data: bytes) -> bytes:
-        """Which rows are common; before that, which pieces of points have come so far."""
+        """Return which rows are common; before that, which pieces of points have arrived."""
         self._job.check_job(decode(data, Poll).job)
         box, record = self._job.box(party), self._job.record
         if record.align == "given":
@@ -60,7 +60,7 @@ class AlignmentSteps:
         return self._job.ack("wait")
 
     def prove(self, party: str, data: bytes) -> bytes:
-        """The party proves that it knows the common rows, and gets the label party's proof."""
+        """Check the party's proof that it knows the common rows; return the label party's proof."""
         with self._job.lock:
             return answered_claim(self._job.record, self._job.box(party), data)
 
@@ -69,17 +69,17 @@ def _take_points(points: Points, data: bytes, box: PartyFolder) -> None:
     known = box.points()
     if known and known["tag"] != points.tag.hex():
         raise PeerError(
-            "Points under another secret came before: the party's state of this job was lost. "
+            "Points under another secret came before: the party lost its state of this job. "
             "Begin a new job (--again)."
         )
     if points.step == "feature":
         if known.get("total", points.total) != points.total:
-            raise PeerError("Points of another set came before.")
+            raise PeerError("Points of another set arrived before.")
         if not known:
             about = {"tag": points.tag.hex(), "total": points.total}
             box.note("points", about)
     elif not known:
-        raise PeerError("Raised points came before the party's own.")
+        raise PeerError("Raised points arrived before the party's own.")
     file = box.piece(points.step, points.piece)
     if not file.exists():
         box.write(file.name, data)

@@ -11,17 +11,17 @@ from opboost.transport.label.job_folder_channel import JobFolderChannel
 
 
 class Paused(Exception):
-    """The job cannot go on before a party has sent something."""
+    """The job has to wait until a party has sent something."""
 
 
 class BundleChannel(JobFolderChannel):
-    """The channel to a party that does not connect: what has not come yet is not waited for."""
+    """The channel to a party that does not connect; it raises :class:`Paused`, and never waits."""
 
     def __init__(self, job: Path, party: str) -> None:
         super().__init__(job, party, wait=0.0)
 
     def met(self, side: PsiPeer) -> Match:
-        """What is common with the party, if its points have come."""
+        """Return the rows in common with the party, if its points have arrived."""
         try:
             return self._met(side)
         except WireError as error:
@@ -31,7 +31,7 @@ class BundleChannel(JobFolderChannel):
             ) from None
 
     def refuse(self, why: str) -> None:
-        """Nothing to do: no bundle is written, and people tell each other why."""
+        """Do nothing: no bundle is written, and people tell each other the reason."""
 
     def _until(self, there: Callable[[], bool], what: str) -> None:
         if not there():

@@ -61,7 +61,7 @@ class BundleIntake:
             if sender in self._record.revoked:
                 raise PeerError(f"{name} is from {sender!r}, which is revoked.")
             if sender not in self._chains:
-                raise PeerError(f"{name} is from {sender!r}, which is no feature party here.")
+                raise PeerError(f"{name} is from {sender!r}, which is not a feature party here.")
             if sender in seen:
                 raise PeerError(f"{seen[sender]} and {name} are both from {sender!r}.")
             self._chains[sender].check(bundle, verb, *numbers)
@@ -108,7 +108,7 @@ class BundleIntake:
         answer = encode(Proof(self._record.job, agreed.label))
         if box.has(PROVED) and box.read(PROVED) != answer:
             raise PeerError(
-                "Another proof of rows came with the pilot, and one is taken per job. Let its "
+                "Another proof of rows came with the pilot, and a job accepts only one. Let its "
                 "sender repeat 'opboost bundle export', or begin a new run of the job (--again)."
             )
         return answer, agreed.lock

@@ -14,7 +14,7 @@ from opboost.errors import OpBoostError, PeerError
 from opboost.protocol.envelope import check_version
 from opboost.storage import atomic_files
 from opboost.transport.label.connection_limits import ConnectionLimits
-from opboost.transport.label.label_server_process import DISK
+from opboost.transport.label.label_server_process import DISK_FULL_STATUS
 from opboost.transport.label.logins import Logins, NotLoggedInError
 from opboost.transport.label.served_job import ServedJob
 from opboost.transport.shared.tls import CLAIMED, SESSION
@@ -65,7 +65,7 @@ class CallAdmission:
         else:
             party = str(context.get_middleware(HEADERS).claimed)
         if party not in self._record.parties:
-            raise flight.FlightUnauthorizedError(f"{party[:63]!r} is no party of this job.")
+            raise flight.FlightUnauthorizedError(f"{party[:63]!r} is not a party of this job.")
         if party in self._record.revoked:
             raise flight.FlightUnauthorizedError(f"Party {party!r} is revoked.")
         return party
@@ -133,7 +133,7 @@ class AdmittedCall:
         else:
             why = "The label party cannot use the message."
         if _is_disk(error):
-            os._exit(DISK)  # no party can be served; the training process says why
+            os._exit(DISK_FULL_STATUS)  # no party can be served; the training process says why
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._admission.log.write(
             "refused", party=self._party, step=self._step, why=why[:300], error=internal

@@ -1,9 +1,10 @@
-"""Keeps the gate's door: connections that bring too much, or only stand there, are cut off.
+"""Limit the label server's connections: close those that are idle or hold too much memory.
 
-Arrow Flight takes in a message of any size before it shows it, and as many connections as come; it
-cannot be told otherwise from Python.  The kernel knows what came over each connection, and the gate
-what its calls have taken, so what is held in between is known too.  Where it passes the limit, the
-connection that holds most of it ends.  Systems without ``/proc`` are told that nothing is watched.
+Arrow Flight buffers a message of any size before it shows it, and accepts any number of
+connections; neither can be limited from Python.  The kernel knows how many bytes arrived over each
+connection, and the label server knows how many its calls have read.  The difference is what Flight
+holds.  If the total exceeds the limit, the connection that holds most is closed.  On systems
+without ``/proc`` nothing is watched, and the operator is told so.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ NOT_LIMITED = (
     "This system has no /proc, so the label server limits neither its connections nor its memory. "
     "Let it listen where only the feature parties reach it."
 )
-"""What a user reads where nothing is watched, as on macOS and Windows."""
+"""The message for a user of a system where nothing is watched, such as macOS and Windows."""
 
 POLL_SECONDS = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks of the connections."""
 
 MAX_CONNECTIONS = 256
-"""Connections in all; the oldest that no party has used yet go first."""
+"""The most connections in all; the oldest that no party has used yet are closed first."""
 
 MAX_CONNECTIONS_PER_ADDRESS = 16
-"""Connections of one party; its oldest go first."""
+"""The most connections of one party; its oldest are closed first."""
 
-IDLE, UNNAMED = 10.0, 120.0
-"""Seconds that a connection may stay without a party's call: with nothing coming in, and at all."""
+IDLE_SECONDS, UNNAMED_SECONDS = 10.0, 120.0
+"""Seconds for which a connection without a party's call may be idle, and may stay open at all."""
 
 SPARE_CONNECTIONS = 32
-"""Threads that there may be besides one a call."""
+"""Threads that the process may have besides one per call."""
 
-OVERHEAD, PER_CALL = 1.05, 512
-"""What TLS and HTTP/2 add, at most about: to each byte, and to each message."""
+OVERHEAD_FACTOR, OVERHEAD_BYTES = 1.05, 512
+"""The most that TLS and HTTP/2 roughly add: a factor per byte, and bytes per message."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """A connection: since when, what came, what calls have taken of it, and whose it is."""
+    """A connection: its age, the bytes that arrived and that calls have read, and its party."""
 
     since: float
     party: str = ""
@@ -64,12 +65,12 @@ class _Known:
 
     @property
     def held(self) -> float:
-        """Bytes that came and that no call has been given."""
+        """The bytes that arrived and that no call has read."""
         return max(0.0, self.received - self.taken)
 
     @property
     def nameless(self) -> bool:
-        """Whether something came over it, and no party's call; and nothing was done about it."""
+        """Whether bytes but no party's call arrived over it, and it has not been closed."""
         return bool(self.received) and not self.party and not self.cut
 
 
@@ -77,14 +78,14 @@ REASONS = {
     "crowd": "There are too many connections.",
     "idle": "A connection over which no party called was idle for too long.",
     "connections": f"The party has more than {MAX_CONNECTIONS_PER_ADDRESS} connections.",
-    "calls": "Calls were begun and not gone on with.",
+    "calls": "Calls were opened and never named a method.",
     "size": "A message is larger than any that a party sends.",
 }
-"""Why a connection is cut off."""
+"""The reasons for which a connection is closed."""
 
 
 class ConnectionLimits:
-    """Watches the connections to a port of this process."""
+    """A watcher that closes connections to a port of this process which exceed the limits."""
 
     def __init__(self, log: Log, *, held: int, calls: int) -> None:
         self._log, self._most_held, self._most_calls = log, held, calls
@@ -94,7 +95,7 @@ class ConnectionLimits:
         self._stopped = threading.Event()
 
     def watch(self, port: int) -> None:
-        """Begin, in a thread of its own; where the system shows no connections, say so instead."""
+        """Start watching in a thread; if the system shows no connections, log that instead."""
         if not can_watch():
             self._log.write("not limited", why=NOT_LIMITED)
             return
@@ -102,31 +103,31 @@ class ConnectionLimits:
         threading.Thread(target=self._watch, args=(port,), daemon=True).start()
 
     def stop(self) -> None:
-        """Watch no longer; the thread ends within ``POLL_SECONDS``."""
+        """Stop watching; the thread ends within ``POLL_SECONDS``."""
         self._stopped.set()
 
     def named(self, peer: str, party: str) -> None:
-        """A call of this party came over the connection that gRPC names so."""
+        """Note that a call of this party arrived over the connection that gRPC calls ``peer``."""
         with self._lock:
             known = self._of(address_of(peer))
             known.party, known.calls = party, known.calls + 1
 
     def ended(self, peer: str) -> None:
-        """Such a call has ended."""
+        """Note that such a call has ended."""
         with self._lock:
             self._of(address_of(peer)).calls -= 1
 
     def took(self, peer: str, size: int) -> None:
-        """A call was given a message of this size."""
+        """Note that a call has read a message of this size."""
         with self._lock:
-            self._of(address_of(peer)).taken += size * OVERHEAD + PER_CALL
+            self._of(address_of(peer)).taken += size * OVERHEAD_FACTOR + OVERHEAD_BYTES
 
     def _of(self, address: Address) -> _Known:
         return self._known.setdefault(address, _Known(time.monotonic()))
 
     def _watch(self, port: int) -> None:
         while not self._stopped.wait(POLL_SECONDS):
-            with suppress(OSError):  # a descriptor that is gone meanwhile, or none left
+            with suppress(OSError):  # a descriptor was closed meanwhile, or none is left
                 self._look(port)
 
     def _look(self, port: int) -> None:
@@ -147,7 +148,7 @@ class ConnectionLimits:
             self._cut(port, condemned)
 
     def _condemned(self) -> Iterator[tuple[Address, str]]:
-        """The connections that are to go, and the reason."""
+        """Yield the connections to close, with the reason."""
         now = time.monotonic()
         there = {a: k for a, k in self._known.items() if not k.cut}
         oldest_first = sorted(there.items(), key=lambda item: item[1].since)
@@ -156,7 +157,10 @@ class ConnectionLimits:
         for n, (address, known) in enumerate(unnamed):
             if n < surplus:
                 yield address, "crowd"
-            elif min(known.quiet, now - known.since) > IDLE or now - known.since > UNNAMED:
+            elif (
+                min(known.quiet, now - known.since) > IDLE_SECONDS
+                or now - known.since > UNNAMED_SECONDS
+            ):
                 yield address, "idle"
         left = Counter(k.party for k in there.values() if k.party)
         for address, known in oldest_first:
@@ -172,10 +176,11 @@ class ConnectionLimits:
             yield address, "size"
 
     def _hoarders(self, there: dict[Address, _Known], now: float) -> Iterator[tuple[Address, str]]:
-        """Who begins calls and never says which hides them from the gate, but not their threads.
+        """Yield a connection to close if calls without a method use too many threads.
 
-        Of the connections without a call that the gate knows, the one that holds most goes first;
-        the next only when the threads of the last have had time to end.
+        A client can open calls without naming a method.  The label server does not see such calls,
+        but it can count their threads.  Of the connections without a known call, close the one that
+        holds most, and the next only when the threads of the last have had time to end.
         """
         if _threads() <= self._threads or now < self._pardoned:
             return
@@ -201,7 +206,7 @@ class ConnectionLimits:
 
 
 def _threads() -> int:
-    """How many threads this process has; 0 where that is not told."""
+    """Return how many threads this process has; 0 if the system does not say."""
     try:
         return len(os.listdir("/proc/self/task"))
     except FileNotFoundError:

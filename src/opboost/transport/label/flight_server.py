@@ -120,7 +120,7 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
             job = self._job.record.job
             named = len(path) == 2 or (len(path) == 3 and path[2] == PILOT)
             if not named or path[0] != job or not _NUMBER.fullmatch(path[1]):
-                raise WireError("A column's stream names this job and the column's number.")
+                raise WireError("A column's stream must name this job and the column's number.")
             release = self._release if len(path) == 2 else self._pilot
             notes = reader.schema.metadata or {}
             took = partial(self.limits.took, context.peer())

@@ -1,21 +1,21 @@
-"""The label party's side of a job on disk: what each feature party sent, what it is asked.
+"""The label party's job folder: what each feature party sent, and what it is asked.
 
-A file is there when it is whole, so a job's phase is read off its folder and every step may be
-repeated.  The gate writes what came in; the training process writes questions::
+A file appears only when it is complete, so the folder shows a job's phase and every step may be
+repeated.  The label server writes what arrives; the training process writes questions::
 
     state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
     state/JOB/parties/NAME/visited     it has logged in at least once
     state/JOB/parties/NAME/declined    the kind of reason for which it refuses to release, if so
     state/JOB/parties/NAME/hello       how it introduced itself; only if the job limits the total
-    state/JOB/parties/NAME/terms       what the job needs of its columns; only if that is something
-    state/JOB/parties/NAME/agreed      where rows are given: it has compared the terms with its plan
+    state/JOB/parties/NAME/terms       what the job needs of its columns; only if it needs anything
+    state/JOB/parties/NAME/agreed      if rows are given: it has compared the terms with its plan
     state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
     state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
     state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
-    state/JOB/stopped                  why there are no common rows to go on with
+    state/JOB/stopped                  why the job cannot go on with the common rows
     state/JOB/known/NAME               only with rows = "mine": which rows the party has
     state/JOB/common                   which of the label party's rows the job is about
-    state/JOB/parties/NAME/pilot/      the same of its pilot, and weights: the answer to it
+    state/JOB/parties/NAME/pilot/      the same for its pilot, and weights: the answer to it
     state/JOB/parties/NAME/score       the score that it is asked for, or columns: none is wanted;
                                        declined: it does not release one
     state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
@@ -53,13 +53,13 @@ Way = Literal["network", "bundles"]
 STEPS = ("feature", "raised")
 PILOT = "pilot"
 REFUSAL = "declined"
-"""The note of why a party refuses to release; gone when the party comes back."""
+"""The file that says why a party refuses to release; deleted when the party returns."""
 
 TERMS, AGREED = "terms", "agreed"
-"""What the job needs of a party, and that the party has compared it with its plan."""
+"""The files for what the job needs of a party, and that the party compared it with its plan."""
 
 VISITED = "visited"
-"""The note that a party has logged in at least once."""
+"""The file that says that a party has logged in at least once."""
 
 _OWN = (
     "pilot", "weights", "score", "columns", "score-declined", "query", "aligned", "expected",
@@ -68,15 +68,15 @@ _OWN = (
 )  # fmt: skip
 
 HOLD_SECONDS = 5.0
-"""Seconds for which a question "is there something to do?" is held before the answer "not yet"."""
+"""Seconds for which the server holds a poll before it answers "not yet"."""
 
 LOOK_SECONDS = 0.005
-"""Seconds between two looks at the folder, in which gate and training process meet."""
+"""Seconds between two looks at the folder that the server and the training process share."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What the gate has to know of a job."""
+    """What the label server has to know about a job."""
 
     job: str
     hash: str
@@ -89,10 +89,10 @@ class JobRecord:
     receipts: bool
     columns: int
     run: int
-    """Which run of any job in this state folder it is; clocks may go back, this does not."""
+    """The number of this run in the state folder, which only grows, whatever the clock does."""
     align: str = "given"
     most_rows: int = 0
-    """The largest set of points that a party may bring."""
+    """The largest set of points that a party may send."""
     way: Way = "network"
     purpose: str = "train"
     record: float = 0.0
@@ -106,14 +106,14 @@ class JobRecord:
         return tuple(name for name in self.parties if name not in self.revoked)
 
     def save(self, folder: Path) -> None:
-        """Begin the job's folder."""
+        """Create the job's folder."""
         folder.mkdir(parents=True, exist_ok=True)
         plain = json.dumps(asdict(self), indent=1).encode()
         atomic_files.write(folder / "job.json", atomic_files.with_checksum(plain))
 
     @classmethod
     def load(cls, folder: Path) -> JobRecord:
-        """The record of a folder."""
+        """Return the record in a folder."""
         file = folder / "job.json"
         found: JobRecord = atomic_files.read_json(
             file, cls, atomic_files.AT_LABEL_PARTY, checksum=True
@@ -132,7 +132,7 @@ class JobRecord:
 
 
 def newest_receipt(state: Path, party: str) -> bytes:
-    """The receipt with the highest entry that this party ever gave, sealed; empty if none."""
+    """Return the signed receipt with the highest entry that this party ever sent; empty if none."""
     newest, sealed = -1, b""
     name = check_party(party)
     of_pilots = state.glob(f"*/parties/{name}/{PILOT}/receipt")
@@ -142,8 +142,8 @@ def newest_receipt(state: Path, party: str) -> bytes:
         except WireError:
             raise atomic_files.damaged(
                 file,
-                "Bring back a copy of it. Without one, remove it: if the party then comes with an "
-                "older copy of its ledger, that may not be noticed.",
+                "Restore a copy of it. Without one, remove it: if the party then uses an older "
+                "copy of its ledger, that may not be noticed.",
             ) from None
         if receipt.entry > newest:
             newest, sealed = receipt.entry, encode(receipt)
@@ -152,7 +152,7 @@ def newest_receipt(state: Path, party: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is kept of a party's points."""
+    """What is kept about a party's points."""
 
     tag: str
     total: int
@@ -175,28 +175,28 @@ class PartyFolder:
         self.party, self.folder = party, job / "parties" / check_party(party)
 
     def pilot(self) -> PilotFolder:
-        """The folder of what the party's pilot released."""
+        """The folder with the release of the party's pilot."""
         return PilotFolder(self)
 
     def has(self, name: str) -> bool:
-        """Whether a file is there, and so is whole."""
+        """Return whether a file exists, and so is complete."""
         return (self.folder / name).exists()
 
     def read(self, name: str) -> bytes:
-        """A file's content."""
+        """Return a file's content."""
         return (self.folder / name).read_bytes()
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there."""
+        """Write a file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         atomic_files.write(self.folder / name, data)
 
     def note(self, name: str, plain: Any) -> None:
-        """Put down something of one's own about the party."""
+        """Write a note of the label party's own about the party."""
         self.write(name, atomic_files.with_checksum(json.dumps(plain).encode()))
 
     def noted(self, name: str, kind: Any) -> Any:
-        """What was put down, as a value of ``kind``; None if nothing was."""
+        """Return a note as a value of ``kind``; None if there is none."""
         if not self.has(name):
             return None
         return atomic_files.read_json(
@@ -204,23 +204,23 @@ class PartyFolder:
         )
 
     def column(self, number: int) -> Path:
-        """The file of a column."""
+        """Return the path of a column's file."""
         return self.folder / f"{number:05d}.arrow"
 
     def columns(self) -> list[int]:
-        """The columns that are there."""
+        """Return the numbers of the stored columns."""
         return sorted(int(f.stem) for f in self.folder.glob("[0-9]*.arrow"))
 
     def piece(self, step: str, number: int) -> Path:
-        """The file of a piece of points."""
+        """Return the path of a piece of points."""
         return self.folder / f"{number:05d}.{step}"
 
     def pieces(self, step: str) -> list[int]:
-        """The pieces of points that are there."""
+        """Return the numbers of the stored pieces of points."""
         return piece_numbers(self.folder, step)
 
     def points(self) -> dict[str, Any]:
-        """What is known of the party's points: their secret's tag, how many, later their bytes."""
+        """What is known about the party's points: tag of the secret, number, and later bytes."""
         known: _Shown | None = self.noted("points", _Shown)
         if known is None:
             return {}
@@ -229,9 +229,9 @@ class PartyFolder:
         return asdict(known)
 
     def take_refusal(self) -> str:
-        """Why the label party refused what came; empty if it did not.
+        """Return and delete the reason why the label party refused what was sent; empty if none.
 
-        Points that could not be used go with it; once rows are aligned it is about columns.
+        Unusable points are deleted, too; once rows are aligned, the reason is about columns.
         """
         if not self.has("refused"):
             return ""
@@ -244,22 +244,22 @@ class PartyFolder:
     def note_refusal(self, reason: str) -> None:
         """Keep the kind of reason for which the party refuses to release."""
         if reason not in get_args(Refusal):
-            raise PeerError("A party refuses for a cap, its declaration or its rows.")
+            raise PeerError("A party refuses because of a cap, its declaration or its rows.")
         self.note(REFUSAL, reason)
 
     def party_refusal(self) -> str:
-        """The kind of reason for which the party refuses to release; empty if it does not."""
+        """Return the kind of reason for which the party refuses to release; empty if none."""
         found: str | None = None if self.has("sent") else self.noted(REFUSAL, str)
         return found if found is not None and found in get_args(Refusal) else ""
 
     def begin_visit(self) -> None:
-        """Note that the party logged in; what it refused for, or agreed to, may have changed."""
+        """Note that the party logged in, and forget why it refused and what it agreed to."""
         for name in (REFUSAL, AGREED):
             (self.folder / name).unlink(missing_ok=True)
         self.write(VISITED, b"")
 
     def forget_points(self) -> None:
-        """Take the points away, and keep how many they were."""
+        """Delete the points, and keep how many they were."""
         files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
         if not files:
             return
@@ -270,7 +270,7 @@ class PartyFolder:
             file.unlink(missing_ok=True)
 
     def expected(self, record: JobRecord) -> tuple[int, bytes]:
-        """How many rows the party's release must have, and the digest of their IDs."""
+        """Return how many rows the party's release must have, and the digest of their IDs."""
         if record.align == "given":
             return record.rows, bytes.fromhex(record.ids)
         rows, proof = self.row_proof()
@@ -282,10 +282,10 @@ class PartyFolder:
         self.note("expected", asdict(expected))
 
     def row_proof(self) -> tuple[int, RowProof]:
-        """How many rows are common, and the label party's half of the proof that both know them."""
+        """Return how many rows are common, and the label party's half of the proof about them."""
         known: _Expected | None = self.noted("expected", _Expected)
         if known is None:
-            raise PeerError("Rows came before they were aligned.")
+            raise PeerError("Rows arrived before they were aligned.")
         try:
             ids, secret = bytes.fromhex(known.ids), Secret(bytes.fromhex(known.secret))
             return known.rows, RowProof.of(secret, ids)
@@ -295,12 +295,12 @@ class PartyFolder:
             ) from None
 
     def due(self) -> int:
-        """How many columns the schema announces; 0 before it came."""
+        """How many columns the schema announces; 0 before it arrives."""
         known: int | None = self.noted("due", int)
         return max(0, known or 0)
 
     def bytes(self) -> int:
-        """Bytes of what the party sent."""
+        """The bytes that the party sent."""
         sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
         checksums = atomic_files.CHECKSUM_BYTES * len(self.columns())
         size = sum(f.stat().st_size for f in sent) - checksums
@@ -309,7 +309,7 @@ class PartyFolder:
         return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
-        """How far this party is."""
+        """The phase that this party is in."""
         if self.party_refusal():
             return "refused"
         if not self.has("schema"):
@@ -326,34 +326,34 @@ class PartyFolder:
 
 
 class PilotFolder(PartyFolder):
-    """The folder of what a party's pilot released, within the party's; the rows are the same."""
+    """The folder of a pilot's release, within its party's folder; the rows are the same."""
 
     def __init__(self, whole: PartyFolder) -> None:
         self.party, self.folder, self._whole = whole.party, whole.folder / PILOT, whole
 
     def expected(self, record: JobRecord) -> tuple[int, bytes]:
-        """How many rows the pilot's release must have, and the digest of their IDs."""
+        """Return how many rows the pilot's release must have, and the digest of their IDs."""
         return self._whole.expected(record)
 
 
 def piece_numbers(folder: Path, suffix: str) -> list[int]:
-    """The pieces of points that a folder has under a suffix."""
+    """Return the numbers of the pieces of points that a folder has under a suffix."""
     return sorted(int(f.stem) for f in folder.glob(f"[0-9]*.{suffix}"))
 
 
 def jobs(state: Path) -> list[Path]:
-    """The folders of all jobs, oldest first."""
+    """Return the folders of all jobs, oldest first."""
     folders = [f.parent for f in state.glob("*/job.json")]
     return sorted(folders, key=lambda folder: JobRecord.load(folder).run)
 
 
 def is_done(job: Path) -> bool:
-    """Whether a job is done."""
+    """Return whether a job is done."""
     return (job / "manifest.json").exists()
 
 
 def status(job: Path) -> dict[str, Any]:
-    """Where a job stands, for people and metrics."""
+    """Return the status of a job, for people and metrics."""
     record = JobRecord.load(job)
     parties = {}
     for name in record.parties:
@@ -384,7 +384,7 @@ def status(job: Path) -> dict[str, Any]:
 
 
 def _rows(job: Path, record: JobRecord) -> int:
-    """Rows that are trained on, as far as they are known."""
+    """Return how many rows are trained on, as far as that is known."""
     common = job / "common"
     if not common.exists():
         return record.rows
@@ -392,7 +392,7 @@ def _rows(job: Path, record: JobRecord) -> int:
 
 
 def aligned_share(job: Path, record: JobRecord, box: PartyFolder) -> float:
-    """How much of the alignment with a party is done: blinding and raising, on both sides."""
+    """Return the share of the alignment with a party that is done: all blinding and raising."""
     if record.align == "given" or box.has("aligned"):
         return 1.0
     ours = job / "align" / box.folder.name

@@ -44,7 +44,7 @@ ANSWER_LEAVES_SECONDS = 0.5
 
 
 class JobFolderChannel:
-    """The channel to a party whose messages arrive, or have arrived, in its mailbox."""
+    """The channel to a party whose messages arrive, or have arrived, in its folder."""
 
     def __init__(
         self, job: Path, party: str, *, wait: float, watch: Callable[[], None] = lambda: None
@@ -56,16 +56,16 @@ class JobFolderChannel:
 
     @property
     def party(self) -> str:
-        """The party's name, which its certificate proved to the gate."""
+        """The party's name, which its certificate proved to the label server."""
         return self._party
 
     def introduced(self, welcome: Welcome) -> float:
-        """Wait for the party; what it said that it reveals about one person."""
+        """Wait for the party, and return the most that it says it reveals about one person."""
         self._until(lambda: self._box.has(HELLO), "who it is")
         return told(self._box)
 
     def agree(self, welcome: Welcome) -> None:
-        """Leave what is needed for the party, which is told when it comes."""
+        """Write what is needed of the party, which receives it when it connects."""
         if welcome.columns or welcome.values:
             self._box.write(TERMS, encode(welcome))
         else:  # an earlier run of the label party may have needed something
@@ -75,14 +75,14 @@ class JobFolderChannel:
         """Do nothing: given rows were checked when the party sent their digest."""
 
     def offer(self, welcome: Welcome, side: PsiPeer) -> None:
-        """Leave the label party's points for the party to fetch."""
+        """Write the label party's points for the party to fetch."""
         self._ours.mkdir(parents=True, exist_ok=True)
         for piece in side.pieces(piece_numbers(self._ours, "label")):
             atomic_files.write(self._ours / f"{piece.piece:05d}.label", encode(piece))
             self._watch()
 
     def met(self, side: PsiPeer) -> Match:
-        """Wait for the party's points; what cannot be used is refused, and may come again."""
+        """Wait for the party's points; refuse unusable ones, which the party may send again."""
         while True:
             self._until(lambda: not self._box.has("refused"), "other points")
             try:
@@ -118,16 +118,16 @@ class JobFolderChannel:
         return atomic_files.read_checked(file, atomic_files.AT_LABEL_PARTY)
 
     def tell(self, aligned: Aligned, proof: RowProof) -> None:
-        """Leave the common rows for the party to fetch, and keep this side's half of the proof."""
+        """Write the common rows for the party to fetch, and keep this side's half of the proof."""
         self._box.expect(aligned.count, proof)
         self._box.write("aligned", encode(aligned))
 
     def forget(self) -> None:
-        """Take the party's points away."""
+        """Delete the party's points."""
         self._box.forget_points()
 
     def refuse(self, why: str) -> None:
-        """Leave the reason, and stay a moment for a party that is there to fetch it."""
+        """Write the reason, and wait a moment so that a connected party can fetch it."""
         if self._has_declined or not self._box.has(VISITED):
             return
         self._box.write("refused", why.encode())
@@ -139,7 +139,7 @@ class JobFolderChannel:
         (self._box.folder / "refused").unlink(missing_ok=True)
 
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
-        """Wait for the whole release, and answer the party's pilot if one comes before."""
+        """Wait for the whole release, and answer the party's pilot if it has one."""
 
         def there() -> bool:
             if weigh is not None:
@@ -152,13 +152,13 @@ class JobFolderChannel:
         return decode(self._box.read("schema"), Schema)
 
     def want_columns(self) -> None:
-        """Leave word for the party that columns are wanted, and no score."""
+        """Write for the party that columns are wanted, not a score."""
         if self._box.has("score"):
             raise self._other_wish()
         self._box.write("columns", b"")
 
     def want_score(self, task: ScoreTask) -> None:
-        """Leave the score that is wanted for the party to fetch."""
+        """Write the score task for the party to fetch."""
         data = encode(task)
         if self._box.has("columns") or (self._box.has("score") and self._box.read("score") != data):
             raise self._other_wish()
@@ -171,12 +171,12 @@ class JobFolderChannel:
         )
 
     def open_score(self, welcome: Welcome) -> Schema:
-        """Wait for the score."""
+        """Wait for the score, and return its schema."""
         self._until(lambda: self._box.has("sent"), "its score")
         return decode(self._box.read("schema"), Schema)
 
     def answer_pilot(self, weigh: Weigh) -> None:
-        """Leave the weights of columns for the party, if its pilot has come; they stand then."""
+        """Write the column weights for the party if its pilot has arrived; they are final."""
         pilot = self._box.pilot()
         if self._box.has("weights") or not pilot.has("sent"):
             return
@@ -185,30 +185,30 @@ class JobFolderChannel:
         self._box.write("weights", encode(told))
 
     def columns(self) -> Iterator[tuple[ColumnHead, CodedColumn]]:
-        """The columns from their files."""
+        """Yield the columns from their files."""
         return map(read_column, self.files())
 
     def files(self) -> Iterator[Path]:
-        """The files of the columns."""
+        """Yield the files of the columns."""
         return map(self._box.column, self._box.columns())
 
     def ask(self, query: SplitQuery) -> None:
-        """Leave the query for the party to fetch."""
+        """Write the query for the party to fetch."""
         data = encode(query)
         if self._box.has("query") and self._box.read("query") != data:
             raise PeerError(
-                "The model is another than the one whose split query was sent: the table or the "
-                "booster's settings changed in mid-job. Bring them back, or begin anew (--again)."
+                "The model differs from the one whose split query was sent: the table or the "
+                "booster's settings changed in mid-job. Restore them, or begin a new job (--again)."
             )
         self._box.write("query", data)
 
     def answer(self) -> SplitValues:
-        """Wait for the answer."""
+        """Wait for the answer, and return it."""
         self._until(lambda: self._box.has("answer"), "its split values")
         return decode(self._box.read("answer"), SplitValues)
 
     def close(self) -> None:
-        """The job's manifest says it."""
+        """Do nothing: the job's manifest says that it is done."""
 
     def _until(self, there: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + self._wait
@@ -218,12 +218,12 @@ class JobFolderChannel:
             if time.monotonic() > end:
                 raise PeerError(
                     f"Party {self._party!r} did not send {what} within {self._wait:g} s. "
-                    "Start again when it is ready: nothing that came in is lost."
+                    "Start again when it is ready: nothing that arrived is lost."
                 )
             time.sleep(LOOK_SECONDS)
 
     def _check_declined(self) -> None:
-        """End the wait for a party that does not release the score that it is asked for."""
+        """Stop waiting if the party has declined to release the score that it is asked for."""
         if self._box.has("score-declined"):
             (self._box.folder / "score-declined").unlink()
             self._has_declined = True

@@ -1,7 +1,7 @@
 """The label party's side of a job by bundles.
 
-Every verb does the same: take in what came, go on with the job until something is still to come,
-and write what was said meanwhile, a bundle for each feature party.
+Every verb does the same: it takes the bundles that arrived, continues the job until something is
+missing, and writes the resulting messages, one bundle for each feature party.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 def begin(
     config: LabelConfig, to: Path, *, again: bool = False, score: Path | None = None
 ) -> BundleOutcome:
-    """Begin a job: a bundle for every feature party; repeated, the same bundles.
+    """Begin a job and write a bundle for every feature party; repeated, the same bundles.
 
-    ``score`` is the model of a prediction for which parties release scores: the first bundle tells
-    each what it is asked for.
+    ``score`` is the model of a prediction for which parties release scores: the first bundle asks
+    each party for its score.
     """
     check_meeting(config.job, continued=config.continue_from is not None)
     estimator = None if score is None else _scored_by(config, score)
@@ -65,7 +65,7 @@ def begin(
     revoked = {name for name, peer in config.peers.items() if peer.revoked}
     for peer in config.job.feature_parties:
         if peer not in revoked:
-            tools.public(peer)  # one that lacks is told before anything begins
+            tools.public(peer)  # report a missing key before anything begins
     with atomic_files.alone(config.state):
         folder = None if again else known_job(config, "bundles")
         if folder is None:
@@ -86,7 +86,7 @@ def begin(
 
 
 def go_on(config: LabelConfig, verb: str, inputs: Sequence[Path], to: Path) -> BundleOutcome:
-    """Take bundles in, and go on with the job as far as it goes."""
+    """Take bundles, and continue the job as far as possible."""
     now = turn(steps_of(config.job), verb, by_label_party=True)
     with _taken(config, verb, now.takes, inputs) as job:
         if (known := TrainingGoal(config).known(job.folder)) is not None:
@@ -101,9 +101,9 @@ def predict(
     write: Callable[[pa.Table], None],
     without: Sequence[str] = (),
 ) -> BundleOutcome:
-    """Take the last bundles of a prediction in; ``write`` is given IDs and predictions.
+    """Take the last bundles of a prediction, and pass IDs and predictions to ``write``.
 
-    ``without`` are parties of the model that do not take part.
+    ``without`` names parties of the model that do not take part.
     """
     from opboost.estimators import load
 
@@ -120,7 +120,7 @@ def predict(
 
 
 def _scored_by(config: LabelConfig, model: Path) -> Estimator:
-    """The model whose parts are asked for; refused before anything begins if they cannot be."""
+    """Return the model of the scores; refuse one without scores before anything begins."""
     from opboost.estimators import load
 
     if config.job.purpose != "predict":
@@ -137,13 +137,13 @@ def _scored_by(config: LabelConfig, model: Path) -> Estimator:
 def _taken(
     config: LabelConfig, verb: str, numbers: Sequence[int], inputs: Sequence[Path]
 ) -> Iterator[BundleJob]:
-    """The run of a job that bundles belong to, when they are taken in."""
+    """Yield the run of the job that these bundles belong to, after taking them."""
     tools = Tools.of(config.tls, config.party.name)
     bundles = [open_bundle(path, tools.identity.ca) for path in inputs]
     folder = known_job(config, "bundles")
     if folder is None:
         raise PeerError(
-            f"{bundles[0].path.name} belongs to a job that did not begin here: "
+            f"{bundles[0].path.name} belongs to a job that was not begun here: "
             f"{config.state} holds none of {config.job.name!r}."
         )
     BundleJob(config, folder, tools).intake.check(bundles, verb, numbers)
@@ -156,7 +156,7 @@ def _taken(
 
 
 class BundleJob:
-    """A run of a job, under way."""
+    """A run of a job by bundles."""
 
     def __init__(self, config: LabelConfig, folder: Path, tools: Tools) -> None:
         self.folder, self._config = folder, config
@@ -171,7 +171,7 @@ class BundleJob:
         self._replies = BundleReplies(folder, self.record, tools)
 
     def want_scores(self, estimator: Estimator) -> None:
-        """Leave for every party the score that it is asked for."""
+        """Write for every party the score that it is asked for."""
         from opboost.parties.label.score_query import score_task
 
         for name in self.record.active:
@@ -180,11 +180,11 @@ class BundleJob:
 
     @property
     def wants_scores(self) -> bool:
-        """Whether the job asks for scores in place of columns."""
+        """Whether the job asks for scores instead of columns."""
         return any(PartyFolder(self.folder, name).has("score") for name in self.record.active)
 
     def go_on(self, numbers: Sequence[int], to: Path) -> BundleOutcome:
-        """Go as far as it goes, write what is to be sent, hand out the bundles of these steps."""
+        """Continue as far as possible, write what is due, put these steps' bundles into ``to``."""
         trains = self._config.job.purpose == "train"
         reached = self.run(TrainingGoal(self._config) if trains else None)
         for peer, chain in self.chains.items():
@@ -192,7 +192,7 @@ class BundleJob:
         return self.outcome(handed_out(self.chains.values(), numbers, to), reached)
 
     def run(self, goal: Goal | None) -> Reached | None:
-        """Reach a goal, or align rows where there is none yet; None until all that needs came."""
+        """Reach a goal, or align rows if there is none yet; return None while input is missing."""
         started = time.monotonic()
         self.record.save(self.folder)
         data = read_data(self._config)
@@ -207,7 +207,7 @@ class BundleJob:
         return None
 
     def outcome(self, written: tuple[Written, ...], reached: Reached | None) -> BundleOutcome:
-        """What a verb tells: the bundles that it wrote, and who is waited for if that is all."""
+        """Return a verb's outcome: the bundles that it wrote, and the parties it waits for."""
         if reached is None:
             return BundleOutcome(self.record.job, written, self._waiting(), None)
         return BundleOutcome(self.record.job, written, {}, reached.manifest)

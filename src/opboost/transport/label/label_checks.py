@@ -1,4 +1,4 @@
-"""What a label party's job would fail for, found before it listens: disk, label, booster."""
+"""Checks before a label party's job begins: disk, label and booster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.runtime.loading import loading
 from opboost.transport.label.label_job import Data, active_parties, label_party
 
 MIN_FREE_BYTES_PER_ROW = 64
-"""Free disk with which a job begins, per row: received columns, checkpoints and the model."""
+"""Free disk space that a job needs per row: received columns, checkpoints and the model."""
 
 
 def check_label_side(config: LabelConfig, data: Data) -> None:
@@ -22,7 +22,7 @@ def check_label_side(config: LabelConfig, data: Data) -> None:
     check_folder(config.model.parent, "the folder of the model ([label] model)", needed)
     if config.model.is_dir():
         raise ConfigError(
-            f"{config.model} is a folder, and the model is written there as a file. Write another "
+            f"{config.model} is a folder, but the model is written there as a file. Write another "
             "name as model under [label]."
         )
     with loading:  # of boosters

@@ -1,4 +1,4 @@
-"""What a job is for: a model that is trained, or rows that are predicted."""
+"""The goal of a job: to train a model, or to predict rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The outcome of a job that is done."""
+    """The outcome of a finished job."""
 
     manifest: dict[str, Any]
     predictions: pa.Table | None = None
@@ -35,43 +35,43 @@ class Reached:
 
 
 class Goal(Protocol):
-    """What the label party does with the columns that came in."""
+    """What the label party does with the columns that arrive."""
 
     def known(self, folder: Path) -> Reached | None:
-        """The outcome of an earlier run that still stands; None where there is none."""
+        """Return the outcome of an earlier run if it is still valid, otherwise None."""
         ...
 
     def needs_nobody(self, folder: Path) -> bool:
-        """Whether the outcome is made again from what came in, without the feature parties."""
+        """Return whether the outcome can be recomputed without the feature parties."""
         ...
 
     def check(self, data: Data) -> None:
-        """Refuse a table that the goal cannot be reached with."""
+        """Refuse a table with which the goal cannot be reached."""
         ...
 
     def leave_terms(self, run: LabelJobRun) -> None:
-        """Leave for every party what the job wants of it, before it is let in."""
+        """Write what the job needs of each party, before the party may connect."""
         ...
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
-        """Do it with a party whose rows are aligned, and write the manifest."""
+        """Reach the goal with a label party whose rows are aligned, and write the manifest."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingGoal:
-    """A model is trained and saved where the label party's file says."""
+    """The goal to train a model and save it where the label party's file says."""
 
     config: LabelConfig
 
     def known(self, folder: Path) -> Reached | None:
-        """The manifest of a job that is done, while its model is still there."""
+        """Return the manifest of a finished job if its model still exists."""
         if not is_done(folder) or not self.config.model.exists():
             return None
         return Reached(read_manifest(folder))
 
     def needs_nobody(self, folder: Path) -> bool:
-        """False: parties are let in while a model that was removed is trained again."""
+        """Return False: parties may connect while a removed model is trained again."""
         return False
 
     def check(self, data: Data) -> None:
@@ -89,7 +89,7 @@ class TrainingGoal:
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
         """Answer the pilots that have come, train, ask for split values, and save the model."""
-        for channel in run.channels:  # by bundles, none waits for another party's release
+        for channel in run.channels:  # by bundles, no party waits for another's release
             channel.answer_pilot(party.weigher(channel, run.welcome))
         model = party.train_model(run.channels, welcome=run.welcome, state=run.folder)
         return Reached(
@@ -99,7 +99,7 @@ class TrainingGoal:
 
 @dataclass(frozen=True, slots=True)
 class PredictionGoal:
-    """The rows of a table are predicted by a model that was saved as ``model``."""
+    """The goal to predict the rows of a table by a model that was saved as ``model``."""
 
     estimator: Estimator
     model: Path
@@ -108,15 +108,15 @@ class PredictionGoal:
     """Parties of the model that do not take part."""
 
     def known(self, folder: Path) -> Reached | None:
-        """None: predictions are not kept, and made again from the columns that came in."""
+        """Return None: predictions are not kept, but recomputed from the received columns."""
         return None
 
     def needs_nobody(self, folder: Path) -> bool:
-        """Whether the job is done, so that every column has come."""
+        """Return whether the job is done, so that every column has arrived."""
         return is_done(folder)
 
     def check(self, data: Data) -> None:
-        """Refuse a table that lacks columns of the label party's own in the model."""
+        """Refuse a table that lacks own columns of the model."""
         from opboost.parties.label.predictions import check_own
 
         check_own(self.estimator, data.features)

@@ -1,4 +1,4 @@
-"""What the label party does in a job, whether it serves or sends bundles."""
+"""The label party's steps in a job, the same over the network and by bundles."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Data:
 
     features: pa.Table | None
     y: np.ndarray[Any, Any] | None
-    """The label; None where it is to be predicted."""
+    """The label; None if it is to be predicted."""
     ids: Keys
     named: IdColumns
 
 
 def read_data(config: LabelConfig) -> Data:
-    """The label party's table: its own features, the row IDs, and the label if it is learnt."""
+    """Read the label party's table: own features, row IDs, and the label if it is learned."""
     learnt = config.job.purpose == "train"
     names, ids = column_names(table_files(config.table)[0], config.data), config.align.ids()
     dropped = [*config.drop, *ids] if learnt else ids
@@ -64,14 +64,14 @@ def read_data(config: LabelConfig) -> Data:
     column = config.label.column
     y = label_of(table, column)
     if len(distinct(y)) < 2:
-        # Known now, before any party has spent privacy on it.
+        # Refuse it now, before any party has spent privacy on it.
         raise ColumnError(column, "is the label and holds one value only")
     own = table.drop_columns([column])
     return Data(own if own.num_columns else None, y, keys, named)
 
 
 def known_job(config: LabelConfig, way: Way) -> Path | None:
-    """The last job of this job file, finished or not; one begun in another way is refused."""
+    """Return the last job of this job file; refuse an unfinished one begun in another way."""
     same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
     if not same:
         return None
@@ -80,7 +80,7 @@ def known_job(config: LabelConfig, way: Way) -> Path | None:
         served = "opboost serve" if record.purpose == "train" else "opboost predict --with-peers"
         verb = "opboost bundle" if record.way == "bundles" else served
         raise ConfigError(
-            f"Job {record.job} was begun with {verb} and is not finished. Go on in that way, or "
+            f"Job {record.job} was begun with {verb} and is not finished. Continue it that way, or "
             "begin a new run of it with --again."
         )
     return same[-1]
@@ -90,7 +90,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
     """Begin a run of the job."""
     nonce = secrets.token_bytes(32)
     while (config.state / (number := job_number(config.job.hash))).exists():
-        time.sleep(0.1)  # numbers tell seconds apart
+        time.sleep(0.1)  # job numbers have a resolution of one second
     record = JobRecord(
         number,
         config.job.hash.hex(),
@@ -116,7 +116,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
 
 
 def current(config: LabelConfig) -> dict[str, Any]:
-    """What may change while a job goes on: who is revoked, and limits."""
+    """Return the settings that may change during a job: revoked parties and limits."""
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
     if set(config.job.feature_parties) <= set(revoked):
         raise ConfigError(
@@ -149,8 +149,8 @@ def check_data(record: JobRecord, data: Data) -> None:
 
 
 def label_party(config: LabelConfig, data: Data) -> LabelParty:
-    """The party that a file describes."""
-    # Boosters and compiled loops take a second to load: who serves opens its gate meanwhile.
+    """Build the party that a file describes."""
+    # Boosters and compiled loops take a second to load; the label server opens meanwhile.
     from opboost.parties.label.label_party import LabelParty
 
     earlier = None
@@ -190,7 +190,7 @@ def label_party(config: LabelConfig, data: Data) -> LabelParty:
 
 
 def active_parties(config: LabelConfig) -> list[str]:
-    """The feature parties that take part: those that are not revoked."""
+    """Return the feature parties that take part: those that are not revoked."""
     peers = config.peers
     return [n for n in config.job.feature_parties if n not in peers or not peers[n].revoked]
 
@@ -213,9 +213,9 @@ def check_predicted(
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
-    """The alignment in a few figures: how many rows each party brought, and how many are common.
+    """Return the alignment in figures: how many rows each party had, and how many are common.
 
-    With ``rows = "mine"`` it is told for each party how many of the label party's rows it knows.
+    With ``rows = "mine"``, also how many of the label party's rows each party knows.
     """
     boxes = {name: PartyFolder(folder, name) for name in record.active}
     theirs = {name: box.points()["total"] for name, box in boxes.items()}
@@ -262,7 +262,7 @@ def write_predicted(
     alignment: dict[str, Any],
     score_line: str | None = None,
 ) -> dict[str, Any]:
-    """The manifest of a prediction, which says that the job is done; that of before, if it was."""
+    """Write the manifest of a prediction, which ends the job; return an earlier one if any."""
     if is_done(folder):
         return read_manifest(folder)
     about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
@@ -272,7 +272,7 @@ def write_predicted(
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a job that is done."""
+    """Return the manifest of a finished job."""
     found: dict[str, Any] = atomic_files.read_json(
         folder / "manifest.json", dict[str, Any], atomic_files.AT_LABEL_PARTY
     )
@@ -306,7 +306,7 @@ def _write_manifest(
 
 
 def with_ids(data: Data, found: Predicted) -> pa.Table:
-    """Predictions beside the IDs of their rows, in the order of the file."""
+    """Return the IDs of rows with their predictions, in the order of the file."""
     table = data.named.rows(found.rows)
     predicted = found.table()
     for name in predicted.column_names:

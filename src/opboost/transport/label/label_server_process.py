@@ -1,4 +1,4 @@
-"""The gate as a process of the label party's: started at once, opened when the job is known."""
+"""The label server as a process: started at once, opened when the job is known."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from opboost.runtime.child_processes import python_command
 from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
 
 STACK_BYTES = 2**19
-"""Bytes of a thread's stack in the gate, where each call has a thread and all count as memory."""
+"""Bytes of a thread's stack in the label server, where each call has a thread."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
 
-DISK = 28
-"""How the gate's process ends when the disk takes nothing more."""
+DISK_FULL_STATUS = 28
+"""The exit status of the label server when the disk is full."""
 
 
 MAX_STARTS = 10
-"""How often the gate is started before it is open: one that always dies at once is given up."""
+"""How often the label server is started before it has opened; then the label party gives up."""
 
 
 class _DiedAtOnce(PeerError):
-    """The gate's process ended before it was open."""
+    """The label server's process ended before it had opened."""
 
 
 class LabelServerProcess:
-    """The gate's process; started again if it dies.  It loads while the table is read."""
+    """The label server's process, restarted if it dies.  It loads while the table is read."""
 
     def __init__(self) -> None:
         self._setting: dict[str, object] = {}
@@ -56,12 +56,12 @@ class LabelServerProcess:
             **os.environ,
             # Arrow's own allocator maps more than it uses, which a memory limit would count.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
-            # What a large message used is given back, not kept for the next.
+            # Memory of a large message is returned to the system, not kept for the next.
             "MALLOC_ARENA_MAX": "2",
             "MALLOC_MMAP_THRESHOLD_": "1048576",
             "MALLOC_TRIM_THRESHOLD_": "1048576",
             "PYTHONWARNINGS": "",
-            "GRPC_VERBOSITY": "INFO",  # handshakes that failed are told here alone
+            "GRPC_VERBOSITY": "INFO",  # failed handshakes are reported only here
         }
         with _small_stacks():
             return subprocess.Popen(
@@ -85,7 +85,7 @@ class LabelServerProcess:
         return address
 
     def _opened(self) -> str:
-        """Start it again if it was killed before it was open."""
+        """Open the server, and restart it if it was killed before it had opened."""
         for _ in range(MAX_STARTS - 1):
             with suppress(_DiedAtOnce):
                 return self._say()
@@ -122,17 +122,17 @@ class LabelServerProcess:
         return str(self._setting["listen"])
 
     def check(self) -> None:
-        """Raise if the gate stopped because what comes in cannot be stored."""
-        if self._process.poll() == DISK:
+        """Raise an error if the server stopped because the disk is full."""
+        if self._process.poll() == DISK_FULL_STATUS:
             inside = Path(str(self._setting["job"])) / "parties"
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(inside))
 
     def _keep(self) -> None:
-        """Start it again whenever it dies, more slowly if it dies often."""
+        """Restart the server whenever it dies, more slowly if it dies often."""
         deaths: list[float] = []
         while not self._ended.wait(0.1):
             code = self._process.poll()
-            if code is None or code == DISK:
+            if code is None or code == DISK_FULL_STATUS:
                 continue
             now = time.monotonic()
             deaths = [d for d in deaths if now - d < 60] + [now]
@@ -145,7 +145,7 @@ class LabelServerProcess:
                 self._say()
 
     def _listen(self, said: IO[str]) -> None:
-        """Put handshakes that failed into the log: gRPC tells of them on standard error alone."""
+        """Log failed handshakes, which gRPC reports only on standard error."""
         with suppress(ValueError):  # closed
             for line in said:
                 found = _HANDSHAKE.search(line)
@@ -154,10 +154,10 @@ class LabelServerProcess:
                     self._refused.write("refused", party="?", step="tls", why=why)
 
     def stop(self) -> None:
-        """End it; one that was killed at the last moment is told of, too."""
+        """Stop the server; log also that it was killed at the last moment."""
         self._ended.set()
         self._close()
-        if self._process.returncode not in (0, DISK):
+        if self._process.returncode not in (0, DISK_FULL_STATUS):
             self._tell(self._process.returncode)
 
     def _tell(self, status: int | None, **more: int) -> None:
@@ -179,13 +179,13 @@ class LabelServerProcess:
 
 
 def _is_taken(address: str) -> bool:
-    """Whether another process listens on an address."""
+    """Return whether another process listens on an address."""
     host, _, port = address.rpartition(":")
     try:
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
         family, _, _, _, place = found[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that ended does not
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignore one that ended
             probe.bind(place)
     except OSError as error:
         return error.errno == errno.EADDRINUSE
@@ -194,7 +194,7 @@ def _is_taken(address: str) -> bool:
 
 @contextmanager
 def _small_stacks() -> Iterator[None]:
-    """A process that is started meanwhile gives its threads small stacks."""
+    """Give small thread stacks to a process that is started in this context."""
     try:
         import resource
     except ImportError:

@@ -102,7 +102,7 @@ class NetworkJob:
         if self.record.way != "network" or (self.folder / "ended").exists():
             return
         names = ", ".join(self.unaware()) or "no party"
-        say(f"Job {self.record.job} is done; {names} has still to hear of it.")
+        say(f"Job {self.record.job} is done; {names} has yet to learn that.")
         if self.unaware():
             self.open(label_server, config, identity)
         self.end()

@@ -1,4 +1,4 @@
-"""What feature parties say they reveal about one person, against the limit of the job."""
+"""Compare what feature parties say they reveal about one person with the limit of the job."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HELLO = "hello"
 
 
 def meet(job: Path, record: JobRecord, hello: Hello) -> None:
-    """Note how a party introduced itself; refuse it if the parties so far come to too much.
+    """Record a party's introduction; refuse it if the totals so far exceed the limit.
 
-    Refused, it is not noted: the others wait for it to come again with a smaller total.
+    A refused introduction is not recorded: the others wait until it returns with a smaller total.
     """
     check_hello(record, hello)
     boxes = {name: PartyFolder(job, name) for name in record.active if name != hello.party}
@@ -37,5 +37,5 @@ def check_hello(record: JobRecord, hello: Hello) -> None:
 
 
 def told(box: PartyFolder) -> float:
-    """What a party said that it reveals about one person."""
+    """Return the most that a party said it reveals about one person."""
     return decode(box.read(HELLO), Hello).total

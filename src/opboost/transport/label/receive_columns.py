@@ -38,12 +38,12 @@ from opboost.transport.shared.tls import check_receipt
 def check_their_points(record: JobRecord, points: Points) -> None:
     """Refuse points of an unexpected step, or more points than the label party aligns."""
     if record.align == "given" or points.step not in STEPS:
-        raise PeerError("Points came that nobody waits for.")
+        raise PeerError("Points arrived that nobody waits for.")
     if points.step == "raised" and points.total != record.rows:
-        raise PeerError("Raised points came that are not the label party's.")
+        raise PeerError("Raised points arrived that are not the label party's.")
     if points.step == "feature" and points.total > record.most_rows:
         raise PeerError(
-            f"{points.total:,} rows are more than the label party aligns: {record.most_rows:,}."
+            f"{points.total:,} rows are more than the label party aligns ({record.most_rows:,})."
         )
 
 
@@ -55,12 +55,13 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
     """
     claim = decode(data, Claim)
     if record.align == "given" or not box.has("aligned"):
-        raise PeerError("A proof of rows came that nobody waits for.")
+        raise PeerError("A proof of rows arrived that nobody waits for.")
     if (claim.party, claim.job) != (box.party, record.job):
-        raise PeerError("A proof of rows came in another's name, or of another job.")
+        raise PeerError("A proof of rows names another party or another job.")
     if box.has("claim") and box.read("claim") != data:
         raise PeerError(
-            "Another proof of rows came before, and one is taken a job. Begin a new job (--again)."
+            "Another proof of rows came before, and a job accepts only one. Begin a new job "
+            "(--again)."
         )
     box.write("claim", data)
     rows, proof = box.row_proof()
@@ -72,7 +73,7 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
 def check_proved(record: JobRecord, box: PartyFolder) -> None:
     """Refuse a release of aligned rows if the party has not proved that it knows them."""
     if record.align != "given" and not box.has("proved"):
-        raise PeerError("A release came before the proof of its rows.")
+        raise PeerError("A release arrived before the proof of its rows.")
 
 
 def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Schema, int]:
@@ -85,7 +86,7 @@ def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Sche
     check_private(private)
     due = sum(len(c.release_names()) for c in private)
     if due > record.columns:
-        raise PeerError(f"{due} columns are more than the label party takes: {record.columns}.")
+        raise PeerError(f"{due} columns are more than the label party accepts: {record.columns}.")
     if box.has("schema") and box.read("schema") != data:
         raise PeerError("The schema changed in mid-job. Begin a new job.")
     return schema, due
@@ -108,7 +109,7 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
     if answer.job != record.job or not box.has("query"):
         raise PeerError("Split values came that nobody asked for.")
     if box.has("answer") and box.read("answer") != data:
-        raise PeerError("Other split values came before.")
+        raise PeerError("Other split values arrived before.")
     query = decode(box.read("query"), SplitQuery)
     private = decode(box.read("schema"), Schema).private()
     books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
@@ -119,9 +120,9 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
 def check_column_due(record: JobRecord, box: PartyFolder) -> None:
     """Refuse a column that arrives before the schema, or before the receipt if the job has one."""
     if not box.has("schema"):
-        raise PeerError("A column came before its schema.")
+        raise PeerError("A column arrived before its schema.")
     if record.receipts and not box.has("receipt"):
-        raise PeerError("A column came before the receipt.")
+        raise PeerError("A column arrived before the receipt.")
 
 
 def receive_column(

@@ -1,4 +1,4 @@
-"""The steps by which a release comes in at the label party's server: schema, receipt, columns."""
+"""The steps in which the label party's server receives a release: schema, receipt, columns."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from opboost.transport.label.receive_columns import (
 from opboost.transport.label.served_job import ServedJob
 
 Took = Callable[[int], None]
-"""Told how many bytes of a stream were taken."""
+"""A callback that receives how many bytes of a stream were read."""
 
 
 class ReleaseSteps:
-    """``rows`` where they are given, then ``schema``, ``receipt``, every column, and ``sent``.
+    """The steps ``rows`` (if they are given), ``schema``, ``receipt``, each column, and ``sent``.
 
-    With ``pilot`` the same for what a party's pilot releases first.
+    With ``pilot``, the same steps for the release of a party's pilot.
     """
 
     def __init__(self, job: ServedJob, *, pilot: bool = False) -> None:
@@ -43,14 +43,14 @@ class ReleaseSteps:
         return box.pilot() if self._pilot else box
 
     def rows(self, party: str, data: bytes) -> bytes:
-        """The party's given rows are those of the label party.
+        """Check that the party's given rows are those of the label party.
 
-        Where the job's terms concern all parties, the answer is to wait until all have agreed.
+        If the job's terms concern all parties, the answer is to wait until all have agreed.
         """
         record = self._job.record
         rows = decode(data, Rows)
         if record.align != "given":
-            raise PeerError("Rows are aligned in this job: both sides prove that they know them.")
+            raise PeerError("This job aligns rows: both sides prove that they know them.")
         box, folder = self._job.box(party), self._job.folder
         check_schema(rows, party, record.job, *box.expected(record))
         box.write(AGREED, b"")
@@ -64,18 +64,18 @@ class ReleaseSteps:
         return self._job.ack("rows")
 
     def schema(self, party: str, data: bytes) -> bytes:
-        """The schema of a release; the answer tells which columns are there already."""
+        """Store the schema of a release; answer which columns have already arrived."""
         record, box = self._job.record, self._box(party)
         check_proved(record, self._job.box(party))
         if self._pilot and record.purpose != "train":
-            raise PeerError("A pilot came in a prediction, which has no labels.")
+            raise PeerError("A pilot arrived in a prediction, which has no labels.")
         _, due = taken_schema(record, box, data)
         box.note("due", due)
         box.write("schema", data)
         return self._job.ack("schema", tuple(box.columns()))
 
     def receipt(self, party: str, data: bytes) -> bytes:
-        """The signed head of the party's ledger."""
+        """Store the signed head of the party's ledger."""
         if self._job.ca is None:
             raise PeerError("There are no receipts without certificates.")
         check_new_receipt(self._job.folder, self._job.record, party, data, self._job.ca)
@@ -85,7 +85,7 @@ class ReleaseSteps:
     def column(
         self, party: str, number: int, reader: flight.MetadataRecordBatchReader, took: Took
     ) -> None:
-        """The codes of a column, checked while they come in."""
+        """Receive the codes of a column, and check them as they arrive."""
         box = self._box(party)
         check_column_due(self._job.record, box)
         target, announced = box.column(number), self._columns(box)
@@ -97,7 +97,7 @@ class ReleaseSteps:
         self._job.log.write("column", party=party, column=number, rows=head.rows, bytes=size)
 
     def _columns(self, box: PartyFolder) -> AnnouncedColumns:
-        """What the party's schema announces; a schema is parsed once, not for each column."""
+        """Return what the party's schema announces; parse it once, not for each column."""
         data = box.read("schema")
         key = hashlib.sha256(data).digest()
         known = self._announced.get(box.party)
@@ -106,7 +106,7 @@ class ReleaseSteps:
         return known[1]
 
     def sent(self, party: str, data: bytes) -> bytes:
-        """The party has sent all that its schema announced."""
+        """Note that the party has sent everything that its schema announced."""
         box = self._box(party)
         decode(data, Ack)
         if not box.has("schema") or len(box.columns()) < box.due():
@@ -119,7 +119,7 @@ class ReleaseSteps:
         return self._job.ack("sent")
 
     def score(self, party: str, data: bytes) -> bytes:
-        """The score that is wanted in place of columns, when the label party has said which."""
+        """Return the score that is wanted instead of columns, once the label party has named it."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if self._job.record.purpose != "predict":
@@ -134,21 +134,21 @@ class ReleaseSteps:
         return box.read("score") if box.has("score") else self._job.ack("columns")
 
     def declined(self, party: str, data: bytes) -> bytes:
-        """The party does not release the score that it was asked for."""
+        """Note that the party does not release the score that it was asked for."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if not box.has("score") or box.has("sent"):
-            raise PeerError("No score is asked for, or it was released before.")
+            raise PeerError("No score is asked for, or it has been released already.")
         box.write("score-declined", b"")
         self._job.log.write("declined", party=party)
         return self._job.ack("declined")
 
     def weights(self, party: str, data: bytes) -> bytes:
-        """The weights of columns that a pilot led to, when they are known."""
+        """Return the column weights that follow from a pilot, once they are known."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if not box.pilot().has("sent"):
-            raise PeerError("Weights are told after a pilot.")
+            raise PeerError("Weights are sent only after a pilot.")
         if self._job.held(lambda: box.has("weights") or box.has("refused")):
             self._job.check_refusal(box)
             return box.read("weights")
@@ -156,6 +156,6 @@ class ReleaseSteps:
 
 
 def remove_partial_columns(job: Path) -> None:
-    """Remove the columns that a server which died had not taken in whole."""
+    """Remove columns that a server had not received completely when it died."""
     for left in (*job.glob("parties/*/.*.part"), *job.glob("parties/*/pilot/.*.part")):
         left.unlink(missing_ok=True)

@@ -97,11 +97,11 @@ ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
     ("heads that do not hold together", ""): (
         ("version 7", head(version=7)),
         ("where column 0 was due", head(column=1)),
-        ("no sensible numbers", head(rows=2**32 - 1)),
-        ("no sensible numbers", head(symbols=2**31)),
+        ("impossible numbers", head(rows=2**32 - 1)),
+        ("impossible numbers", head(symbols=2**31)),
         ("more than its grid has cells", head(symbols=300)),
         ("other fields", lambda s: (pa.schema([("data", pa.int64())]), [])),
-        ("holds what no head", head(notes={b"more": b"x"})),
+        ("has unknown entries", head(notes={b"more": b"x"})),
     ),
     ("a column that is damaged or cut", ".*(ended after|damaged|impossible)"):
         (("damaged|impossible", damaged),

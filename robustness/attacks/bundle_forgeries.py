@@ -160,7 +160,7 @@ FORGERIES = (
             lambda c: c.sealed(c.opened(), job="20200101T000000Z" + c.header().job[16:]),
             "belongs to job"),
     Forgery("a step that is not due", lambda c: c.exports["shop"], "does not take", verb="finish"),
-    Forgery("a bundle whose names steer a terminal", steering, "cannot be seen"),
+    Forgery("a bundle whose names steer a terminal", steering, "invisible character"),
     Forgery("a bundle with an item too many",
             lambda c: c.sealed({**c.opened(), "more": b""}), "items are not those"),
 )  # fmt: skip

@@ -202,14 +202,14 @@ def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
         return call_refused(connection, "schema", other, "changed in mid-job")
 
 
-@MEMBERS.calls("refused: A column's name or category has a character", harness="release")
+@MEMBERS.calls("refused: A column's name or category has an invisible character", harness="release")
 def names_that_steer_a_terminal(harness: AttackHarness, job: str) -> Calls:
     """They would clear the line of the true promise, or turn its order around."""
     schema = harness.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
         columns = (msg.ColumnSchema(json.dumps(spec)), *schema.columns[1:])
-        yield "schema", dataclasses.replace(schema, columns=columns), "cannot be seen"
+        yield "schema", dataclasses.replace(schema, columns=columns), "invisible character"
 
 
 @MEMBERS.calls("refused: .*receipt", harness="release")

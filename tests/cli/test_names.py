@@ -66,7 +66,7 @@ def test_a_name_or_category_that_cannot_be_seen_is_refused_when_it_comes(text):
         lambda spec: _with_category(spec, text),
         lambda spec: spec | {"note": [{text: 1}]},
     ):
-        with pytest.raises(WireError, match=rf"cannot be seen \({code}\)") as refused:
+        with pytest.raises(WireError, match=rf"invisible character \({code}\)") as refused:
             bank().train([op.MemoryChannel(lying(change))])
         assert not unseen(str(refused.value))
 

@@ -313,7 +313,7 @@ def test_the_label_party_opts_in_and_needs_a_sum_over_parties(model: Any, tmp_pa
             asking(NEW, share_trees=False).predict(model, [party], release="score")
         bank = op.LabelParty(OLD[["own"]], TRUTH[:N], ids=OLD["id"].tolist(), denoise=False)
         free = bank.train([op.MemoryChannel(shop(OLD, book))])
-        with pytest.raises(ParameterError, match="no sum over parties"):
+        with pytest.raises(ParameterError, match="not a sum over parties"):
             asking(NEW).predict(free, [party], release="score")
         with pytest.raises(ParameterError, match="'columns' or 'score'"):
             asking(NEW).predict(model, [party], release="rows")  # type: ignore[arg-type]

@@ -452,7 +452,7 @@ def test_a_batch_of_another_form_is_refused():
         ({b"opboost": b"\x03"}, "cannot be read"),
         ({b"opboost": b"\x01"}, "of version 1; this release speaks version 3"),
         ({b"opboost": b""}, "version"),
-        ({b"more": b"x" * 100}, "no head of ours"),
+        ({b"more": b"x" * 100}, "unknown entries"),
     ],
 )
 def test_a_head_of_another_form_is_refused(notes, words):
@@ -469,7 +469,7 @@ def test_a_head_of_another_form_is_refused(notes, words):
         ({"values": pack_integers(np.array([1, -5]))}, "cannot be read"),
         ({"values": pack_integers(np.array([2**62, 2**62]))}, "beyond any grid"),
         ({"values": pack_integers(np.array([1, 2, 3]))}, "another length"),
-        ({"rows": 2**31}, "no sensible numbers"),
+        ({"rows": 2**31}, "impossible numbers"),
         ({"symbols": 0}, "more symbols than rows"),
         ({"symbols": 20}, "more symbols than rows"),
     ],

@@ -412,7 +412,7 @@ def test_half_a_character_is_no_column():
     message = Schema("shop", JOB, 9, bytes(32), "full", "raw", (ColumnSchema("{}"),), 0)
     row = {f: getattr(message, f) for f in message.ARROW.names}
     row["columns"] = zlib.compress(b'["\\ud800"]')
-    with pytest.raises(WireError, match="description is text"):
+    with pytest.raises(WireError, match="description must be text"):
         decode(pack_message(Schema.KIND, Schema.ARROW, row), Schema)
 
 

@@ -1,9 +1,9 @@
-"""One released column on its way: a head, then pieces of entropy-coded codes.
+"""The stream of one released column: a head, then pieces of entropy-coded codes.
 
-The form is an Arrow stream, on a socket or in a file alike.  The head stands in the schema's
-metadata: how many rows and symbols, the table of frequencies, the codebook (unless it is withheld)
-and the digest of the codes.  A batch holds one piece.  A reader knows beforehand how many rows come
-and how large each piece is, so an endless or inflated stream ends early.
+The form is an Arrow stream, on a socket as in a file.  The schema's metadata contain the head: how
+many rows and symbols, the table of frequencies, the codebook (unless it is withheld) and the digest
+of the codes.  Each batch holds one piece.  A reader knows the number of rows and the size of each
+piece beforehand, so it stops early at an endless or inflated stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOTE = b"opboost"
 
 
 class Outline(NamedTuple):
-    """A head before its lists are unpacked; so the numbers are checked before anything grows.
+    """A head with packed lists, so that its numbers are checked before anything is unpacked.
 
     >>> Outline.unpacked(Outline(0, 150, 10, False, bytes(32), b"f", b"v").packed()).rows
     150
@@ -47,14 +47,14 @@ class Outline(NamedTuple):
     version: int = PROTOCOL_VERSION
 
     def packed(self) -> bytes:
-        """As bytes."""
+        """Return the head as bytes."""
         lengths = len(self.frequencies), len(self.values)
         fixed = struct.pack(_FIXED, self.version, *self[:4], self.digest, *lengths)
         return fixed + self.frequencies + self.values
 
     @classmethod
     def unpacked(cls, data: bytes) -> Outline:
-        """From a peer's bytes."""
+        """Read a head from a peer's bytes."""
         if data[:1] != bytes([PROTOCOL_VERSION]):
             raise WireError(
                 f"A column is of version {data[0] if data else '?'}; this release speaks version "
@@ -74,10 +74,10 @@ _FIXED = "<B3I?32sII"
 
 @dataclass(frozen=True, eq=False)
 class ColumnHead:
-    """What a column's stream begins with.
+    """The head of a column's stream.
 
-    Codes are 0..``symbols``−1; with ``gaps`` the last symbol stands for a missing value.  The
-    codebook is that of the others.
+    Codes are 0..``symbols``−1; with ``gaps`` the last symbol means a missing value.  The codebook
+    lists the values of the other symbols.
     """
 
     column: int
@@ -89,22 +89,22 @@ class ColumnHead:
 
     @property
     def symbols(self) -> int:
-        """How many different symbols occur."""
+        """The number of distinct symbols."""
         return self.coder.symbols
 
     @property
     def values(self) -> int:
-        """How many different values occur: gaps are none."""
+        """The number of distinct values, without the gap."""
         return self.symbols - self.gaps
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.values < 0 or self.symbols > self.rows + 1:
             raise WireError("A column's head does not add up.")
         if self.codebook is not None and len(self.codebook) != self.values:
-            raise WireError("A codebook has another length than its column's table.")
+            raise WireError("A codebook is not as long as its column's table of frequencies.")
 
     def to_schema(self) -> pa.Schema:
-        """The head as the schema of a stream."""
+        """Return the head as the schema of a stream."""
         values = b""
         if self.codebook is not None:
             cells = self.codebook.values.astype(np.int64)
@@ -122,21 +122,21 @@ class ColumnHead:
 
     @classmethod
     def from_schema(cls, schema: pa.Schema, most: int = 2**31) -> ColumnHead:
-        """The head of a stream that a peer sends.
+        """Read the head of a stream that a peer sends.
 
-        One with more than ``most`` symbols is refused before its lists are unpacked: they are
-        packed, and a few bytes may stand for many.
+        A head with more than ``most`` symbols is refused before its lists are unpacked, since a few
+        packed bytes may expand to many.
         """
         if not schema.equals(FIELDS, check_metadata=False):
-            raise WireError("A column's stream has other fields than one of bytes.")
+            raise WireError("A column's stream must have one field, of bytes.")
         notes = schema.metadata or {}
         if set(notes) - {_NOTE}:
-            raise WireError("A column's head holds what no head of ours does.")
+            raise WireError("A column's head has unknown entries.")
         try:
             outline = Outline.unpacked(notes[_NOTE])
             column, rows, symbols, gaps = outline[:4]
             if max(column, rows, symbols) >= 2**31:
-                raise WireError("A column's head holds no sensible numbers.")
+                raise WireError("A column's head has impossible numbers.")
             if not 0 < symbols <= rows + 1:
                 raise WireError("A column has more symbols than rows.")
             if symbols > most:
@@ -154,18 +154,18 @@ class ColumnHead:
 
 
 def pieces(rows: int) -> Iterator[slice]:
-    """The rows of each piece."""
+    """Yield the rows of each piece."""
     for start in range(0, rows, PIECE_ROWS):
         yield slice(start, min(start + PIECE_ROWS, rows))
 
 
 def batch(data: bytes) -> pa.RecordBatch:
-    """One piece as an Arrow batch."""
+    """Return one piece as an Arrow batch."""
     return pa.record_batch([pa.array([data], pa.binary())], schema=FIELDS)
 
 
 class Reader:
-    """Takes a column's pieces one by one and refuses the first that does not fit its head."""
+    """A reader of a column's pieces, which refuses the first that does not fit the head."""
 
     def __init__(self, head: ColumnHead) -> None:
         self.head = head
@@ -174,20 +174,20 @@ class Reader:
 
     @property
     def due(self) -> int:
-        """Rows of the next piece; 0 after the last."""
+        """The number of rows of the next piece; 0 after the last."""
         return min(PIECE_ROWS, self.head.rows - self.rows)
 
     def take(self, piece: pa.RecordBatch) -> IntArray:
-        """The codes of the next piece."""
+        """Return the codes of the next piece."""
         rows = self.due
         if not rows:
             raise WireError("A column goes on after its last row.")
         try:
             piece.validate(full=True)
         except pa.ArrowInvalid:
-            raise WireError("A piece of codes is no sound Arrow batch.") from None
+            raise WireError("A piece of codes is not a valid Arrow batch.") from None
         if piece.num_rows != 1 or not piece.schema.equals(FIELDS, check_metadata=False):
-            raise WireError("A batch holds one piece of codes.")
+            raise WireError("A batch must hold one piece of codes.")
         data = piece.column(0)[0].as_buffer()
         codes = self.head.coder.decode(memoryview(data), rows)
         self._digest.update(_plain(codes, self.head.symbols))
@@ -202,13 +202,13 @@ class Reader:
                 f"A column ended after {self.rows:,} of its {self.head.rows:,} rows. Send it again."
             )
         if self._digest.digest() != self.head.digest:
-            raise WireError("A column's codes do not have the digest that its head states.")
+            raise WireError("A column's codes do not match the digest in its head.")
 
 
 def checked_pieces(
     head: ColumnHead, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[tuple[pa.RecordBatch, IntArray]]:
-    """Each batch of a stream with its codes, checked; the last step refuses what ended early."""
+    """Yield each batch of a stream with its checked codes; refuse a stream that ends early."""
     reader = Reader(head)
     for piece in batches:
         yield piece, reader.take(piece)
@@ -216,7 +216,7 @@ def checked_pieces(
 
 
 def digest(codes: Iterable[IntArray], symbols: int) -> bytes:
-    """The digest of a column's codes, piece by piece."""
+    """Return the digest of a column's codes, which are given piece by piece."""
     whole = hashlib.sha256()
     for piece in codes:
         whole.update(_plain(piece, symbols))
@@ -224,6 +224,6 @@ def digest(codes: Iterable[IntArray], symbols: int) -> bytes:
 
 
 def _plain(codes: IntArray, symbols: int) -> memoryview:
-    """Codes as the digest reads them: 1, 2 or 4 bytes each, the fewest that hold every symbol."""
+    """Return codes in the fewest bytes that hold every symbol (1, 2 or 4), for the digest."""
     kind = np.min_scalar_type(symbols - 1).newbyteorder("<")
     return np.ascontiguousarray(codes, kind).data

@@ -1,7 +1,7 @@
-"""Codes of a column in about as many bits as their entropy.
+"""Compress the codes of a column to about as many bits as their entropy.
 
-Zstandard codes whole bytes, so it misses columns below one bit a value (the bits of unary encoding)
-and above eight.  A table of frequencies for the whole column and range coding miss neither.
+Zstandard codes whole bytes, so it does badly on columns below one bit per value (the bits of unary
+encoding) and above eight.  Range coding with one table of frequencies per column handles both.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from opboost._typing import IntArray
 from opboost.errors import WireError
-from opboost.protocol.rans_kernel import MOST_PRECISION, STATES, decode_symbols, encode_symbols
+from opboost.protocol.rans_kernel import MAX_PRECISION_BITS, STATES, decode_symbols, encode_symbols
 
 MAX_SYMBOLS = 2**16
-"""Beyond so many symbols the low bits of a code travel as they are."""
+"""With more symbols than this, the low bits of a code are sent uncompressed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Coder:
 
     @classmethod
     def of_counts(cls, counts: IntArray) -> Coder:
-        """The code for a column in which symbol k occurs ``counts[k]`` times."""
+        """Build the code for a column in which symbol k occurs ``counts[k]`` times."""
         shift = _shift(len(counts))
         heads = np.add.reduceat(counts, np.arange(0, len(counts), 1 << shift)) if shift else counts
         precision = _precision(len(heads))
@@ -63,7 +63,7 @@ class Coder:
 
     @classmethod
     def unpacked(cls, symbols: int, packed: bytes) -> Coder:
-        """The code whose packed frequencies a peer sent."""
+        """Build the code from the packed frequencies that a peer sent."""
         if not 0 < symbols <= 2**31:
             raise WireError("A column has an impossible number of symbols.")
         shift = _shift(symbols)
@@ -71,7 +71,7 @@ class Coder:
         return cls(symbols, shift, _precision(heads), unpack_integers(packed, heads))
 
     def encode(self, codes: IntArray) -> bytes:
-        """The codes as bytes."""
+        """Return the codes as bytes."""
         head = (codes >> self.shift).astype(np.uint32) if self.shift else codes
         words = np.empty(len(codes) + 2 * STATES, dtype=np.uint32)
         begin = encode_symbols(head, self.frequencies, self._starts, self.precision, words)
@@ -82,7 +82,7 @@ class Coder:
         return packed + np.packbits(tail.astype(np.bool_)).tobytes()
 
     def decode(self, data: bytes | memoryview, rows: int) -> IntArray:
-        """The ``rows`` codes of these bytes; bytes that no :meth:`encode` made are refused."""
+        """Return the ``rows`` codes in these bytes; refuse bytes that no :meth:`encode` made."""
         tail = -(-rows * self.shift // 8)
         most = tail + 4 * (rows + 2 * STATES)
         if not tail <= len(data) <= most or (len(data) - tail) % 4:
@@ -124,14 +124,14 @@ def _shift(symbols: int) -> int:
 
 
 def _precision(symbols: int) -> int:
-    return min(MOST_PRECISION, max(14, (symbols - 1).bit_length() + 5))
+    return min(MAX_PRECISION_BITS, max(14, (symbols - 1).bit_length() + 5))
 
 
 def pack_integers(values: IntArray) -> bytes:
-    """Integers, best small ones, as a few bytes each.
+    """Pack integers, preferably small ones, into a few bytes each.
 
-    The first byte says how many bytes an integer has.  Where it is 16 more, planes of those bytes
-    follow, deflated: that is shorter for long lists.
+    The first byte is the number of bytes per integer.  If it is larger by 16, the planes of those
+    bytes follow, deflated, which is shorter for long lists.
     """
     width = next(w for w in (1, 2, 4, 8) if w == 8 or _fits(values, w))
     planes = values.astype(f"<i{width}").view(np.uint8).reshape(-1, width).T.tobytes()
@@ -142,7 +142,7 @@ def pack_integers(values: IntArray) -> bytes:
 
 
 def unpack_integers(data: bytes, count: int) -> IntArray:
-    """The ``count`` integers again; never inflates beyond their size."""
+    """Return the ``count`` packed integers; never inflate beyond their size."""
     form = data[0] if data else 0
     width = form & 15
     if form not in (1, 2, 4, 8, 17, 18, 20, 24):
@@ -160,7 +160,7 @@ def _fits(values: IntArray, width: int) -> bool:
 
 
 def _inflated(data: bytes, size: int) -> bytes:
-    """What was deflated, up to one byte more than ``size``."""
+    """Return the inflated data, at most one byte more than ``size``."""
     unpacker = zlib.decompressobj()
     try:
         found = unpacker.decompress(data, size + 1)
@@ -172,6 +172,6 @@ def _inflated(data: bytes, size: int) -> bytes:
 
 
 def warm_up() -> None:
-    """Load the compiled loops, while there is time for it."""
+    """Load the compiled loops before they are needed."""
     coder = Coder.of_counts(np.array([1, 1]))
     coder.decode(coder.encode(np.zeros(1, dtype=np.uint8)), 1)

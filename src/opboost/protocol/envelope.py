@@ -1,4 +1,4 @@
-"""One message as bytes: a mark, the digest of the rest, and an Arrow stream of one row."""
+"""The bytes of a message: a mark, the digest of the rest, and an Arrow stream of one row."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pyarrow as pa
 from opboost.errors import WireError
 
 PROTOCOL_VERSION = 3
-"""Of the messages that parties exchange; what one release sends, one of another version refuses."""
+"""The version of the messages that parties exchange; a release refuses any other version."""
 
 MARK = b"OPBOOST\n"
 MAX_MESSAGE_BYTES = 4 * 2**20
-"""Bytes of the largest message; codes travel as streams instead."""
+"""The most bytes of a message; codes are sent as streams instead."""
 
 
 def pack_message(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     marked = schema.with_metadata({"kind": kind, "version": str(PROTOCOL_VERSION)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked) as writer:
@@ -33,13 +33,13 @@ def pack_message(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:
 
 
 def is_whole(data: bytes) -> bool:
-    """Whether the bytes are those of a message, as they were sealed."""
+    """Return whether these bytes are a complete, unaltered message."""
     start = len(MARK) + 32
     return data[:start] == MARK + hashlib.sha256(data[start:]).digest()
 
 
 def version_of(data: bytes) -> str:
-    """Return the version of a message, of which the first kilobytes are enough; empty if none."""
+    """Return the version of a message, given at least its first kilobytes; empty if none."""
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(data[len(MARK) + 32 :]))
     except (pa.ArrowException, OSError, MemoryError):
@@ -56,7 +56,7 @@ def check_version(data: bytes) -> None:
 
 
 def other_version(version: str) -> WireError:
-    """What is said of a message of another version."""
+    """Return the error for a message of another version."""
     return WireError(
         f"A message is of version {version!r}; this release speaks version {PROTOCOL_VERSION}. "
         "Let both parties run the same release."
@@ -66,9 +66,9 @@ def other_version(version: str) -> WireError:
 def unpack_message(
     data: bytes, schemas: dict[str, pa.Schema], versions: Collection[int] = ()
 ) -> tuple[str, dict[str, Any]]:
-    """The kind and the row of a message; a compressed body is refused before it is unpacked.
+    """Return the kind and the row of a message; refuse a compressed body before unpacking it.
 
-    ``versions`` are earlier ones that are read as well.
+    ``versions`` are earlier versions that are accepted, too.
     """
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"A message of {len(data):,} bytes is too large.")
@@ -76,7 +76,7 @@ def unpack_message(
         raise WireError("These bytes are no message of OpBoost.")
     body = data[len(MARK) + 32 :]
     if hashlib.sha256(body).digest() != data[len(MARK) : len(MARK) + 32]:
-        raise WireError("A message was altered or cut short on its way.")
+        raise WireError("A message was altered or truncated on its way.")
     try:
         messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(body))
         if any(m.type == "record batch" and is_compressed(m) for m in messages):
@@ -85,7 +85,7 @@ def unpack_message(
             kind = _checked_kind(reader.schema, schemas, versions)
             batches = list(reader)
         if len(batches) != 1 or batches[0].num_rows != 1:
-            raise WireError(f"A {kind} has one row.")
+            raise WireError(f"A {kind} must have one row.")
         batches[0].validate(full=True)
         row: dict[str, Any] = batches[0].to_pylist()[0]
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
@@ -94,11 +94,11 @@ def unpack_message(
 
 
 def is_compressed(message: pa.ipc.Message) -> bool:
-    """Whether a record batch's header has its field ``compression`` (the fourth).
+    """Return whether a record batch's header has its field ``compression`` (the fourth).
 
-    One whose header cannot be read counts as compressed.  Read from the flatbuffer itself, for
-    which pyarrow has no words: the root table's third field is the header, a table whose first
-    bytes point back to the list of its fields' offsets.
+    A batch whose header cannot be read counts as compressed.  This reads the flatbuffer itself,
+    since pyarrow does not expose the field.  The root table's third field is the header, a table
+    whose first bytes point back to the list of its fields' offsets.
     https://arrow.apache.org/docs/format/Columnar.html, Message.fbs
     """
     data = memoryview(message.metadata)
@@ -130,5 +130,5 @@ def _checked_kind(
     if kind not in schemas:
         raise WireError(f"A message is of a kind that nobody asked for: {kind!r}.")
     if not schema.equals(schemas[kind], check_metadata=False):
-        raise WireError(f"A {kind} has other fields than version {version} says.")
+        raise WireError(f"A {kind} does not have the fields of version {version}.")
     return kind

@@ -1,4 +1,4 @@
-"""What all messages share: the kinds of their fields, names, numbers and limits."""
+"""The rules that all messages share: types of fields, names, numbers and limits."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ TEXT, BYTES, INT, FLOAT, BOOL = pa.string(), pa.binary(), pa.int64(), pa.float64
 
 
 def arrow(**kinds: pa.DataType) -> pa.Schema:
-    """The Arrow form of a message, whose fields are all there."""
+    """Return the Arrow schema of a message, none of whose fields may be null."""
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
 
 
 def check(rule: bool, words: str) -> None:
-    """Refuse a message that breaks a rule, in these words."""
+    """Refuse, with these words, a message that breaks a rule."""
     if not rule:
         raise WireError(words)
 
 
 def check_party(name: str) -> str:
-    """A party's name: it stands in certificates, so it is short and plain."""
+    """Return a party's name, which must be short and plain because certificates contain it."""
     if not PARTY_NAME.fullmatch(name):
         raise WireError(
-            f"A party's name is made of a-z, 0-9 and '-' (at most 63); got {name[:80]!r}."
+            f"A party's name consists of a-z, 0-9 and '-' (at most 63); got {name[:80]!r}."
         )
     return name
 
@@ -39,11 +39,11 @@ _JOB = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 
 def check_job(job: str) -> str:
-    """A job's number: it names folders, so it has one form."""
-    check(_JOB.fullmatch(job) is not None, "A job's number has another form.")
+    """Return a job's number, which must have its one form because folders are named after it."""
+    check(_JOB.fullmatch(job) is not None, "A job's number has the wrong form.")
     return job
 
 
 def job_number(job_hash: bytes) -> str:
-    """A number for a run of a job: later ones sort behind earlier ones."""
+    """Return a new number for a run of a job; later numbers sort after earlier ones."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{job_hash[:4].hex()}"

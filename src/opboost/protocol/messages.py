@@ -8,28 +8,27 @@
     Login            ->                             the signature, and the certificate
                      <-           Welcome           the job's number, a nonce, a session, and what
                                                     a continued model needs of the party
-                     <-           ScoreTask         only where a score is predicted from: trees
-    PointsQuery      ->                             only where rows are aligned privately:
+                     <-           ScoreTask         only if a score is wanted: its trees
+    PointsQuery      ->                             only if rows are aligned privately:
                      <-           Points            the label party's blinded IDs, in pieces
     Points           ->                             its own, and the label party's raised
                      <-           Aligned           which of its points are common to all parties
     Claim            ->                             a proof that it knows those rows
                      <-           Proof             the label party's proof that it does
-    Rows             ->                             only where rows are given: a digest of their IDs
-    Schema, (codes), Receipt ->                     only where a pilot goes first: its rows
+    Rows             ->                             only if rows are given: a digest of their IDs
+    Schema, (codes), Receipt ->                     only if a pilot releases first: its rows
                      <-           Weights           how often the others send each column
     Schema           ->                             columns and promises; or one, the score
-    (codes)          ->                             one stream a column, see columns.py
+    (codes)          ->                             one stream per column, see column_streams.py
     Receipt          ->                             the head of the ledger's chain, signed
-                     <-           SplitQuery        the cuts that the trees use, when there are any;
-                                                    none where rows are predicted
+                     <-           SplitQuery        the cuts that the trees use, once they exist;
+                                                    none if rows are predicted
     SplitValues      ->                             the values behind them
                      <-           Farewell          the job is done
 
-Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and bytes that were altered
-or cut short are refused. ``session_messages.py``, ``psi_messages.py``, ``release_messages.py``,
-``score_messages.py`` and ``split_messages.py`` hold them by what they are for; all are had from
-here.
+Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and altered or truncated
+bytes are refused.  ``session_messages.py``, ``psi_messages.py``, ``release_messages.py``,
+``score_messages.py`` and ``split_messages.py`` define them by purpose; import them from here.
 """
 
 from __future__ import annotations
@@ -137,19 +136,19 @@ M = TypeVar("M")
 
 
 def encode(message: Any) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return pack_message(message.KIND, message.ARROW, _row(message))
 
 
 def decode_receipt(data: bytes) -> Receipt:
-    """A receipt of this version or of 1 or 2: its form is the same, and it is kept for good."""
+    """Read a receipt of version 1, 2 or 3: its form is the same, and receipts are kept for good."""
     return decode(data, Receipt, versions=(1, 2))
 
 
 def decode(data: bytes, *expected: type[M], versions: Collection[int] = ()) -> M:
-    """The message of these bytes, which must be of one of the expected classes.
+    """Read a message, which must be of one of the expected classes.
 
-    ``versions`` are earlier ones in which it had the same form.
+    ``versions`` are earlier versions in which it had the same form.
     """
     forms = {m.KIND: m.ARROW for m in expected}  # type: ignore[attr-defined]
     kind, row = unpack_message(data, forms, versions)
@@ -171,7 +170,7 @@ def _row(message: Any) -> dict[str, Any]:
 
 
 class _Form(NamedTuple):
-    """How a message's list of columns is written and read."""
+    """The functions that write and read a message's list of columns."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any], Iterator[Any]]
@@ -179,7 +178,7 @@ class _Form(NamedTuple):
 
 def _read_schemas(data: bytes) -> Iterator[ColumnSchema]:
     for spec in unpacked(data, MAX_COLUMNS):
-        check(isinstance(spec, str) and is_text(spec), "A column's description is text.")
+        check(isinstance(spec, str) and is_text(spec), "A column's description must be text.")
         yield ColumnSchema(spec)
 
 
@@ -197,7 +196,7 @@ def _read_values(data: bytes) -> Iterator[Values]:
         check(type(column) is int and type(units) is str, "Split values name column and units.")
         check(
             isinstance(values, list) and all(type(v) is float for v in values),
-            "A split value is a number.",
+            "A split value must be a number.",
         )
         yield Values(column, cast("Units", units), tuple(values))
 

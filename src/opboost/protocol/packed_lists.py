@@ -1,4 +1,4 @@
-"""Lists inside messages, deflated: they say much the same again and again."""
+"""Lists inside messages, deflated because they are repetitive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.protocol.message_rules import check
 
 
 def packed(items: list[Any]) -> bytes:
-    """Items of plain data as bytes.
+    """Return items of plain data as bytes.
 
     >>> unpacked(packed([[0, "grid", [1.5, 2.5]]]), most=1)
     [[0, 'grid', [1.5, 2.5]]]
@@ -22,7 +22,7 @@ def packed(items: list[Any]) -> bytes:
 
 
 def is_text(words: str) -> bool:
-    """Whether characters can be written again: JSON also has halves of some.
+    """Return whether a string can be encoded: JSON also allows lone surrogates.
 
     >>> is_text("größer"), is_text(json.loads('"\\\\ud800"'))
     (True, False)
@@ -31,14 +31,14 @@ def is_text(words: str) -> bool:
 
 
 def unpacked(data: bytes, most: int) -> list[Any]:
-    """What a peer packed: ``most`` items, and never more than the largest message inflated."""
+    """Return the items that a peer packed: at most ``most``, and at most one message's bytes."""
     unpacker = zlib.decompressobj()
     try:
         text = unpacker.decompress(data, MAX_MESSAGE_BYTES)
-        check(unpacker.eof and not unpacker.unused_data, "A packed list is too long, or cut.")
+        check(unpacker.eof and not unpacker.unused_data, "A packed list is too long or truncated.")
         items = json.loads(text)
     except (zlib.error, ValueError, RecursionError):
         raise WireError("A packed list cannot be unpacked.") from None
     if not isinstance(items, list) or len(items) > most:
-        raise WireError(f"A packed list has {most:,} items at most.")
+        raise WireError(f"A packed list may have at most {most:,} items.")
     return items

@@ -1,4 +1,4 @@
-"""Messages by which parties find their common rows, and make sure of them."""
+"""Messages by which parties find their common rows, and prove that they know them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from opboost.psi.curve_points import check_points, piece_count, piece_of
 Step = Literal["label", "feature", "raised"]
 """Whose points: the label party's, the feature party's, or the former raised by the latter."""
 MAX_POINTS = 30_000_000
-"""Rows of the largest table that can be aligned: a bitmap of them is one message."""
+"""The most rows that can be aligned: a bitmap of them must fit into one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointsQuery:
-    """A feature party asks for a piece of the label party's points."""
+    """A feature party's request for a piece of the label party's points."""
 
     job: str
     piece: int
@@ -33,7 +33,7 @@ class PointsQuery:
 class Points:
     """A piece of blinded IDs, in the secret order of the party whose IDs they are.
 
-    ``tag`` tells the sender's secret from others, so that pieces of two are never mixed.
+    ``tag`` identifies the sender's secret, so that pieces under two secrets are never mixed.
     """
 
     job: str
@@ -77,10 +77,10 @@ class Aligned:
         check_job(self.job)
         check_points(self.share, 1)
         check(0 < self.total <= MAX_POINTS, "There are too few or too many points.")
-        check(len(self.bitmap) == -(-self.total // 8), "A bitmap has a bit a point.")
+        check(len(self.bitmap) == -(-self.total // 8), "A bitmap has one bit per point.")
         ones = int.from_bytes(self.bitmap, "big").bit_count()
         spare = int.from_bytes(self.bitmap[-1:], "big") & ((1 << -self.total % 8) - 1)
-        check(ones == self.count and not spare, "A bitmap has as many ones as it says.")
+        check(ones == self.count and not spare, "A bitmap must have as many ones as it says.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows, and the keyed digest of their IDs: compared before anything is drawn.
+    """The number of rows and the keyed digest of their IDs, compared before anything is drawn.
 
-    Only where rows are given; where they are aligned, both prove that they know them.
+    It is sent only if rows are given; if they are aligned, both prove that they know them.
     """
 
     party: str

@@ -3,8 +3,8 @@
 J. Duda, "Asymmetric numeral systems", arXiv 1311.2540.  A state is a 64-bit integer in
 ``[2**31, 2**63)`` that moves 32-bit words in and out.  ``STATES`` of them take turns at the symbols
 and share the words, so that a processor works on several symbols at a time (F. Giesen,
-"Interleaved entropy coders", arXiv 1402.3392).  The decoder is total: any words give symbols of the
-table or ``-1``, never a read beyond the end.
+"Interleaved entropy coders", arXiv 1402.3392).  The decoder is total: for any words it returns
+symbols of the table or ``-1``, and never reads beyond the end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opboost.runtime.compiling import njit
 STATES = 4
 """Symbol i belongs to state ``i % STATES``."""
 
-MOST_PRECISION = 22
+MAX_PRECISION_BITS = 22
 """Frequencies add up to at most ``2**22``."""
 
 _LOWEST = np.uint64(1 << 31)
@@ -26,7 +26,7 @@ _MASK = np.uint64(0xFFFFFFFF)
 
 @njit(cache=True, nogil=True)
 def encode_symbols(symbols, frequencies, starts, precision, words):  # type: ignore[no-untyped-def]
-    """Write symbols, the last first, into ``words`` from the end; returns where they begin."""
+    """Write symbols, the last first, into ``words`` from the end; return where they begin."""
     bits = np.uint64(precision)
     states = np.full(STATES, _LOWEST)
     place = words.shape[0]
@@ -49,7 +49,7 @@ def encode_symbols(symbols, frequencies, starts, precision, words):  # type: ign
 
 @njit(cache=True, nogil=True)
 def decode_symbols(words, frequencies, starts, lookup, precision, out):  # type: ignore[no-untyped-def]
-    """Read ``len(out)`` symbols; returns how many words were used, -1 for words that lie."""
+    """Read ``len(out)`` symbols; return how many words were used, or -1 for invalid words."""
     rows, size, place = out.shape[0], np.uint64(words.shape[0]), np.uint64(2 * STATES)
     if size < place:
         return -1
@@ -61,7 +61,7 @@ def decode_symbols(words, frequencies, starts, lookup, precision, out):  # type:
         if states[k] < _LOWEST or states[k] >> np.uint64(63):
             return -1
     done, last = 0, size - np.uint64(STATES)
-    # Each state takes a symbol, and a word without a branch: which take one cannot be foreseen.
+    # Each state takes a symbol, and a word without a branch, which could not be predicted.
     while done + STATES <= rows and place <= last:
         for k in range(STATES):
             state = states[k]
@@ -74,7 +74,7 @@ def decode_symbols(words, frequencies, starts, lookup, precision, out):  # type:
             states[k] = (state << (short * _WORD)) | (short * np.uint64(words[place]))
             place += short
         done += STATES
-    # The same where fewer words than states are left.
+    # The same when fewer words than states are left.
     for i in range(done, rows):
         state = states[i % STATES]
         slot = state & slots

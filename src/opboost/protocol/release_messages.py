@@ -1,4 +1,4 @@
-"""Messages about a release: its columns and promises, and the receipt of it."""
+"""Messages about a release: its columns and promises, and its receipt."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ MAX_COLUMNS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """What is public about one private column: ``spec`` is its description as data.
+    """The public part of one private column; ``spec`` is its description as data.
 
-    With units ``"grid"`` bounds and category names stay at home: cells are numbered.
+    With units ``"grid"`` its bounds and category names are not sent: cells are numbered.
     """
 
     spec: str
 
     @classmethod
     def of(cls, column: PrivateColumn, name: str, units: Units) -> ColumnSchema:
-        """The description of a column under the name that the label party may know."""
+        """Return the description of a column under the name that the label party may know."""
         spec = column_to_dict(column) | {"name": name}
         if units == "grid":
             spec = _without_units(column, spec)
         if found := _unseen(spec):
             raise ColumnError(
                 column.name,
-                f"has a name or a category with a character that cannot be seen ({found})",
+                f"has a name or a category with an invisible character ({found})",
                 hint='Rename it; names = "hidden" and units = "grid" send numbers instead.',
             )
         return cls(json.dumps(spec, sort_keys=True, ensure_ascii=False))
@@ -59,9 +59,9 @@ class ColumnSchema:
             spec = json.loads(self.spec)
             if character := _unseen(spec):
                 raise WireError(
-                    "A column's name or category has a character that cannot be seen "
-                    f"({character}): a terminal might obey it. Its party has to rename it, or to "
-                    'send numbers (names = "hidden", units = "grid").'
+                    "A column's name or category has an invisible character "
+                    f"({character}), which a terminal might obey. Its party has to rename it, or "
+                    'to send numbers (names = "hidden", units = "grid").'
                 )
             found = column_from_dict(spec)
             check(isinstance(found.name, str) and 0 < len(found.name) <= 200, "A bad name.")
@@ -74,7 +74,7 @@ class ColumnSchema:
 
 
 def _unseen(spec: Any) -> str:
-    """The first unseen character in any text of a description, by its code point; else empty."""
+    """Return the code point of the first invisible character in a description, or ""."""
     if isinstance(spec, str):
         found = unseen(spec)
         return f"U+{ord(found):04X}" if found else ""
@@ -85,7 +85,7 @@ def _unseen(spec: Any) -> str:
 
 
 def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any]:
-    """The same column with cells in the place of raw values, and positions for categories."""
+    """Return the column with cells instead of raw values, and positions instead of categories."""
     if column.mapping is None:
         assert isinstance(column.mechanism, NominalMechanism)
         positions = list(range(1, len(column.mechanism.categories) + 1))
@@ -114,9 +114,9 @@ def _without_units(column: PrivateColumn, spec: dict[str, Any]) -> dict[str, Any
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a feature party is about to send.
+    """The description of the release that a feature party is about to send.
 
-    ``scores`` is the most that scores in predictions may reveal about a person besides.
+    ``scores`` is the most that scores in predictions may additionally reveal about a person.
     """
 
     party: str
@@ -145,11 +145,11 @@ class Schema:
     def __post_init__(self) -> None:
         check_party(self.party)
         check_job(self.job)
-        check(self.rows > 0, "A release has rows.")
+        check(self.rows > 0, "A release must have rows.")
         check(len(self.ids) == 32, "The digest of the row IDs has 32 bytes.")
         check(self.codebook in ("full", "cuts"), "codebook is 'full' or 'cuts'.")
         check(self.units in ("grid", "raw"), "units are 'grid' or 'raw'.")
-        check(0 < len(self.columns) <= MAX_COLUMNS, "A release has columns, 10,000 at most.")
+        check(0 < len(self.columns) <= MAX_COLUMNS, "A release has from 1 to 10,000 columns.")
         check(0 <= self.columns_per_row <= len(self.columns), "columns_per_row is too large.")
         check(0 <= self.scores < math.inf, "The total of scores is a finite number from 0.")
 
@@ -157,8 +157,8 @@ class Schema:
         """The private columns, as far as the label party knows them; their names differ."""
         found = tuple(c.column() for c in self.columns)
         names = [str(name) for c in found for name in c.release_names()]
-        check(len(set(names)) == len(names), "A column's name stands twice.")
-        check(len(names) <= MAX_COLUMNS, "A release has 10,000 columns at most.")
+        check(len(set(names)) == len(names), "A column's name occurs twice.")
+        check(len(names) <= MAX_COLUMNS, "A release has at most 10,000 columns.")
         return found
 
 
@@ -171,7 +171,7 @@ class Weights:
     """The label party's answer to a pilot: how often the others send each private column.
 
     ``columns`` holds, in the schema's order, how often a weight of one is halved, 0 to 3 times.
-    It is empty where the label party does not tell: then all columns weigh the same.
+    It is empty if the label party withholds the weights: then all columns weigh the same.
     """
 
     job: str
@@ -182,7 +182,7 @@ class Weights:
 
     def __post_init__(self) -> None:
         check_job(self.job)
-        check(len(self.columns) <= MAX_COLUMNS, "A release has 10,000 columns at most.")
+        check(len(self.columns) <= MAX_COLUMNS, "A release has at most 10,000 columns.")
         halved = all(type(h) is int and 0 <= h <= MAX_HALVINGS for h in self.columns)
         check(halved, "A weight is halved 0 to 3 times.")
 
@@ -209,6 +209,6 @@ class Receipt:
         check(self.entry >= 0 and len(self.head) == 32, "A receipt names an entry and its hash.")
 
     def signed(self) -> bytes:
-        """The bytes that the signature covers."""
+        """Return the bytes that the signature covers."""
         words = ["opboost receipt 1", self.party, self.job, str(self.entry), self.head.hex()]
         return "\n".join(words).encode()

@@ -1,4 +1,4 @@
-"""The question for a score: trees over one party's cells, and the public cells of their sum."""
+"""The request for a score: trees over one party's cells, and the public cells of their sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opboost.scores.score_model import ScoreModel
 
 @dataclass(frozen=True, slots=True)
 class ScoreTask:
-    """What the label party wants a feature party to compute and to release in place of columns."""
+    """The score that the label party wants a feature party to release instead of columns."""
 
     job: str
     model: bytes
@@ -25,9 +25,9 @@ class ScoreTask:
 
     @classmethod
     def of(cls, job: str, model: ScoreModel) -> ScoreTask:
-        """The message of a model."""
+        """Build the message for a model."""
         return cls(job, packed(model.to_plain()))
 
     def score_model(self) -> ScoreModel:
-        """The model, looked at before it is used."""
+        """Return the model, checked before it is used."""
         return ScoreModel.of_plain(unpacked(self.model, most=4))

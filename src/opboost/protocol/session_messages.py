@@ -1,4 +1,4 @@
-"""Messages by which parties meet, ask what is next, and part."""
+"""Messages of a session: login, polling, acknowledgement and farewell."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from opboost.protocol.release_messages import MAX_COLUMNS, ColumnSchema
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A feature party says who it is and which job file it holds; the answer is a challenge.
+    """A feature party's name and job file; the label party answers with a challenge.
 
-    ``total`` is the most that its plan reveals about one person; 0 where the job sets no limit.
+    ``total`` is the most that its plan reveals about one person; 0 if the job sets no limit.
     """
 
     party: str
@@ -44,9 +44,9 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a login has to sign: a nonce that is good once, over the connection it came by.
+    """The nonce that a login has to sign, valid once and only on the same connection.
 
-    ``certificate`` is the label party's own; empty where there are none.
+    ``certificate`` is the label party's own; empty if there are no certificates.
     """
 
     nonce: bytes
@@ -61,7 +61,7 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A feature party proves its name: a signature over the challenge, with its certificate."""
+    """A feature party's proof of its name: its certificate, and a signature over the challenge."""
 
     certificate: bytes
     signature: bytes
@@ -71,7 +71,7 @@ class Login:
 
     @staticmethod
     def signed(hello: Hello, label_party: str, nonce: bytes) -> bytes:
-        """The bytes that the signature covers."""
+        """Return the bytes that the signature covers."""
         who = [label_party, hello.party, hello.job_hash.hex(), repr(float(hello.total))]
         return "\n".join(["opboost login 2", *who, nonce.hex()]).encode()
 
@@ -80,13 +80,13 @@ class Login:
 class Welcome:
     """The label party's answer: the job's number, and the key for the digest of the row IDs.
 
-    ``receipt`` is the newest receipt that the label party holds of this party's ledger, sealed;
-    empty if there is none.  ``session`` is what the party shows with every call that follows.
-    ``record`` is the most that all feature parties together may reveal about one person; 0: no
-    limit.  ``rows`` says which rows the job is about: those ``"common"`` to all parties, or
-    ``"mine"``, all of the label party's.  ``columns`` are the party's columns in a model that is
-    continued, as it declared them then; none where a new one is trained.  ``values`` says whether
-    the job needs the values behind codes with the release.
+    ``receipt`` is the newest signed receipt that the label party holds of this party's ledger;
+    empty if there is none.  ``session`` is what the party shows with every later call.  ``record``
+    is the most that all feature parties together may reveal about one person; 0 means no limit.
+    ``rows`` says which rows the job is about: those ``"common"`` to all parties, or ``"mine"``, all
+    of the label party's.  ``columns`` are the party's columns in a model that is continued, as it
+    declared them then; none if a new model is trained.  ``values`` says whether the job needs the
+    values behind codes with the release.
     """
 
     job: str
@@ -116,12 +116,12 @@ class Welcome:
         check(len(self.session) in (0, 32), "A session has 32 bytes.")
         check(0 <= self.record < math.inf, "A job's record total is a finite number from 0.")
         check(self.rows in ("common", "mine"), "A job is about common rows or the label party's.")
-        check(len(self.columns) <= MAX_COLUMNS, "A model has 10,000 columns of a party at most.")
+        check(len(self.columns) <= MAX_COLUMNS, "A model has at most 10,000 columns per party.")
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A feature party asks whether there is something for it to do."""
+    """A feature party's question whether there is something for it to do."""
 
     job: str
 
@@ -134,7 +134,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """What was received so far: streams of columns by number, or a step's name."""
+    """The label party's acknowledgement: a step's name, and the numbers of received streams."""
 
     job: str
     step: str
@@ -146,7 +146,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Farewell:
-    """The job is done; nothing more will be asked."""
+    """The label party's message that the job is done and nothing more will be asked."""
 
     job: str
 

@@ -1,4 +1,4 @@
-"""The question for the values behind cuts, and its answer."""
+"""The split query, which asks for the values behind cuts, and its answer."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from opboost.protocol.message_rules import BYTES, INT, TEXT, Units, arrow, check
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The distinct codes, rising, at which trees part the rows of one released column."""
+    """The distinct codes, ascending, at which trees split the rows of one released column."""
 
     column: int
     codes: tuple[int, ...]
 
     def __post_init__(self) -> None:
         rising = all(a < b for a, b in zip(self.codes, self.codes[1:], strict=False))
-        check(rising and bool(self.codes) and self.codes[0] >= 0, "Cuts are codes that rise.")
-        check(self.column >= 0, "A column has a number from 0.")
+        check(rising and bool(self.codes) and self.codes[0] >= 0, "Cuts are ascending codes.")
+        check(self.column >= 0, "Columns are numbered from 0.")
 
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """Which values the label party needs: cuts by column, nothing of trees.
+    """The values that the label party needs: cuts by column, and nothing about trees.
 
     ``left_up_to`` tells on which side a value equal to the threshold goes; raw units need it.
     """
@@ -50,7 +50,7 @@ class SplitQuery:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What stands behind the cuts of one column, in the same order."""
+    """The values behind the cuts of one column, in the same order."""
 
     column: int
     units: Units
@@ -58,7 +58,7 @@ class Values:
 
     def __post_init__(self) -> None:
         check(self.units in ("grid", "raw"), "units are 'grid' or 'raw'.")
-        check(not any(map(math.isnan, self.values)), "A split value is a number.")
+        check(not any(map(math.isnan, self.values)), "A split value must be a number.")
 
 
 @dataclass(frozen=True, slots=True)

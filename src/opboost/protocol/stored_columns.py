@@ -1,7 +1,7 @@
-"""Columns that came as streams in files: read into memory, or unpacked onto the disk.
+"""Received columns in files of streams: read into memory, or unpacked on disk.
 
-A stream can only be read from its beginning.  Unpacked, a column is a plain file of one or two
-bytes a code, any rows of which are read at once; so training needs no column in memory.
+A stream can only be read from its beginning.  Once unpacked, a column is a plain file of one or two
+bytes per code, any rows of which can be read directly, so training needs no column in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SYMBOLS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A received column whose symbols lie in a plain file."""
+    """A received column whose symbols are in a plain file."""
 
     file: Path
     head: ColumnHead
@@ -35,11 +35,11 @@ class StoredColumn:
 
     @property
     def book(self) -> Codebook | None:
-        """The values behind codes; None where they are withheld."""
+        """The values behind codes; None if they are withheld."""
         return self.head.codebook
 
     def rows(self, rows: slice) -> CodedColumn:
-        """Some rows of the column."""
+        """Return some rows of the column."""
         count = rows.stop - rows.start
         begin = rows.start * self.kind.itemsize
         symbols = np.fromfile(self.file, self.kind, count, offset=begin)
@@ -48,7 +48,7 @@ class StoredColumn:
         return coded_column(self.head, symbols)
 
     def where(self, rows: BoolArray) -> StoredColumn:
-        """The column of some rows alone, in a file that takes this one's place."""
+        """Keep only some rows, in a file that replaces this one, and return their column."""
         symbols = np.memmap(self.file, self.kind, mode="r")
         if len(symbols) != len(rows):
             raise atomic_files.damaged(self.file, "Run it again: the column is unpacked anew.")
@@ -62,14 +62,14 @@ class StoredColumn:
 
 
 def read_column(file: Path) -> tuple[ColumnHead, CodedColumn]:
-    """A column from the file that holds its stream."""
+    """Read a column from the file of its stream."""
     with _reading(file) as (head, pieces):
         symbols = list(pieces)
     return head, coded_column(head, np.concatenate(symbols))
 
 
 def unpack_column(file: Path, target: Path) -> StoredColumn:
-    """Put the symbols of a stream into a plain file: all of them, or the stream is refused."""
+    """Write all symbols of a stream into a plain file, or refuse the stream."""
     with _reading(file) as (head, pieces), atomic_files.naming(target), target.open("wb") as out:
         kind: np.dtype[Any] = np.dtype(np.uint8)
         for piece in pieces:
@@ -79,14 +79,14 @@ def unpack_column(file: Path, target: Path) -> StoredColumn:
 
 
 def read_head(file: Path) -> ColumnHead:
-    """The head of a column's stream in a file."""
+    """Read the head of a column's stream in a file."""
     with _stream(file) as stream:
         return ColumnHead.from_schema(stream.schema)
 
 
 @contextmanager
 def _reading(file: Path) -> Iterator[tuple[ColumnHead, Iterator[IntArray]]]:
-    """The head of a stream, and its pieces; one that ended early or was altered is refused."""
+    """Yield the head of a stream and its pieces; refuse a truncated or altered stream."""
     atomic_files.verify_checksum(file, atomic_files.AT_LABEL_PARTY)
     with _stream(file) as stream:
         head = ColumnHead.from_schema(stream.schema)
@@ -103,7 +103,7 @@ def _stream(file: Path) -> Iterator[pa.ipc.RecordBatchStreamReader]:
 
 
 def coded_column(head: ColumnHead, symbols: IntArray) -> CodedColumn:
-    """Symbols of a stream as codes and gaps."""
+    """Convert the symbols of a stream to codes and gaps."""
     if not head.gaps:
         return CodedColumn(symbols, head.codebook)
     missing = symbols == head.values

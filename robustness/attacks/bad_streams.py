@@ -100,7 +100,7 @@ ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
         ("impossible numbers", head(rows=2**32 - 1)),
         ("impossible numbers", head(symbols=2**31)),
         ("more than its grid has cells", head(symbols=300)),
-        ("other fields", lambda s: (pa.schema([("data", pa.int64())]), [])),
+        ("must have one field", lambda s: (pa.schema([("data", pa.int64())]), [])),
         ("has unknown entries", head(notes={b"more": b"x"})),
     ),
     ("a column that is damaged or cut", ".*(ended after|damaged|impossible)"):

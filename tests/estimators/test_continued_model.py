@@ -59,8 +59,8 @@ def test_somebody_in_both_trainings_is_charged_for_both():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"bounds": {"a": (0, 10), "b": (0, 11)}}, r"'b' has another mapping than in the model"),
-        ({"budget": op.Budget.record(5)}, r"'a' has another mechanism than in the model"),
+        ({"bounds": {"a": (0, 10), "b": (0, 11)}}, r"'b' has a mapping that differs from the model"),
+        ({"budget": op.Budget.record(5)}, r"'a' has a mechanism that differs from the model"),
         ({"bounds": {"a": (0, 10)}}, r"'b' is private in the model that is continued"),
         (
             {"bounds": {**BOUNDS, "own": (0, 10)}},
@@ -79,7 +79,7 @@ def test_a_refused_table_is_not_counted_as_released():
     first = estimator(trees=2, denoise=False, noise_rng=None).fit(*people(500, 10))
     X, y = people(500, 11)
     more = estimator(trees=2, denoise=False, noise_rng=None, bounds={**BOUNDS, "b": (0, 11)})
-    with pytest.raises(ColumnError, match=r"'b' has another mapping"):
+    with pytest.raises(ColumnError, match=r"'b' has a mapping that differs"):
         more.fit(X, y, continue_from=first)
     more.set_params(bounds=BOUNDS)
     with pytest.raises(ColumnError, match=r"'own' is not in the table"):

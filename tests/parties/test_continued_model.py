@@ -43,8 +43,8 @@ def first():
 
 
 OTHERS = {
-    "bounds": ([declared("b", upper=11)], r"'b' has another mapping than in the model"),
-    "mechanism": ([declared("b", epsilon=0.5)], r"'b' has another mechanism than in the model"),
+    "bounds": ([declared("b", upper=11)], r"'b' has a mapping that differs from the model"),
+    "mechanism": ([declared("b", epsilon=0.5)], r"'b' has a mechanism that differs from the model"),
     "more": ([declared("b"), declared("a")], r"'a' is not private in the model"),
     "another": ([declared("a")], r"'b' is private in the model that is continued"),
 }
@@ -77,7 +77,7 @@ def test_a_party_that_says_nothing_and_sends_other_columns_is_refused_by_the_lab
     bank = op.LabelParty(
         PEOPLE[["c"]], Y, ids=PEOPLE["id"].tolist(), continue_from=first, **SETTINGS
     )
-    with pytest.raises(ColumnError, match=r"'b' has another mapping"):
+    with pytest.raises(ColumnError, match=r"'b' has a mapping that differs"):
         bank.train([MemoryChannel(party("shop", declared("a"))), telco])
     assert telco.refused == ("The columns are not those of the model that is continued.",)
 
@@ -93,7 +93,7 @@ def test_columns_of_one_name_at_two_parties_and_in_another_order_are_known_again
         continue_from=first,
     )
     assert more.trained_.rounds == 4
-    with pytest.raises(ColumnError, match=r"^Column 'a' has another mapping"):
+    with pytest.raises(ColumnError, match=r"^Column 'a' has a mapping that differs"):
         trained(
             party("shop", declared("a", upper=11), declared("b")),
             party("telco", declared("a")),
@@ -106,7 +106,7 @@ def test_a_party_that_hides_names_or_units_compares_what_it_shows(shown):
     first = trained(party("shop", declared("a"), **shown))
     assert trained(party("shop", declared("a"), **shown), continue_from=first).trained_.rounds == 4
     other = party("shop", declared("a", epsilon=0.5), **shown)
-    with pytest.raises(ColumnError, match=r"has another mechanism than in the model"):
+    with pytest.raises(ColumnError, match=r"has a mechanism that differs from the model"):
         trained(other, continue_from=first)
 
 

@@ -372,7 +372,7 @@ def test_why_denoising_is_off_is_said_once(capsys):
 
 def test_bad_input_gets_a_sentence():
     X, y, bounds = cancer()
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         classifier().fit(X, np.zeros(569))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         classifier().fit(X, y[:300])

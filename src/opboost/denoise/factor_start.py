@@ -24,7 +24,7 @@ MIN_EXPLAINED = 1e-4
 """Classes do not differ in a column if factors explain less than this share of its variance."""
 
 MAX_SHIFT = 2.0
-"""The most standard deviations by which a class may lie away from its group's mean."""
+"""The most standard deviations between a class and its group's mean."""
 
 MIN_PAIR_ROWS = 3
 """The fewest rows with both columns of a pair: fewer say nothing about the pair."""

@@ -48,7 +48,7 @@ HELD_SHARE = 0.2
 """The share of the rows for model selection that is held out."""
 
 IDLE = 2
-"""Marks a row that takes no part in model selection."""
+"""The mark of a row that takes no part in model selection."""
 
 FOLDS = 4
 """Parts of the rows, each held out once, when the fit with one class per group is chosen."""
@@ -57,13 +57,13 @@ REFINING_STEPS = 10
 """EM steps on all rows that refine a model fitted to a part of them."""
 
 INNER_STEPS = 6
-"""Updates of the pmfs in each such step: they cost little beside the pass over the rows."""
+"""Updates of the pmfs in each such step, which cost little compared with the pass over the rows."""
 
 FitProgress = Callable[[str, float], None]
-"""Receives the name of the current stage and how much of it is done."""
+"""A callback that receives the name of the current stage and how much of it is done."""
 
 Parted = Callable[[Codes], object]
-"""Receives the part of each row as soon as it is drawn; see :class:`Trial`."""
+"""A callback that receives the part of each row as soon as it is drawn; see :class:`Trial`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

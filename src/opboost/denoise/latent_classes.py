@@ -21,7 +21,7 @@ from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
 from opboost.runtime.threads import threads_for
 
 MAX_LANES = 128
-"""The most pmfs of one column that are fitted side by side: their tables stay in the cache."""
+"""The most pmfs of one column that are fitted together, so that their tables stay in the cache."""
 
 FLOOR = 1e-3
 """Rarer outputs are weighted as if they were this common, so that products stay finite."""

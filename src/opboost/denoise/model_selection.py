@@ -46,10 +46,10 @@ MIN_PATH_STEPS = 32
 """The fewest steps that are tried in any case."""
 
 MAX_ROWS_LOOKED_AT = 20_000
-"""How many rows are read to see whether rows send more than one column."""
+"""The most rows that are read to find out whether rows send more than one column."""
 
 MIN_STEPS = 16
-"""How many steps classes have to gain something."""
+"""The steps within which classes have to gain something."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

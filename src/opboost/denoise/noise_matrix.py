@@ -72,7 +72,7 @@ class NoiseMatrix:
     def sent_by(self, share: float) -> NoiseMatrix:
         """Return the channel of a column that only this share of rows sends.
 
-        The last output stands for the other rows: "missing" if the channel has it, else a new one.
+        The other rows have the last output: "missing" if the channel has it, otherwise a new one.
         """
         if share >= 1:
             return self

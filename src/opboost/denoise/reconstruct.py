@@ -170,7 +170,7 @@ def _chosen(counts: IntArray, channel: NoiseMatrix, rng: np.random.Generator) ->
 
 
 def _folds(counts: IntArray, rng: np.random.Generator) -> list[FloatArray]:
-    """Deal the values into five parts at random."""
+    """Split the values into five parts at random."""
     left = counts.astype(np.int64)
     parts = []
     for k in range(FOLDS, 0, -1):

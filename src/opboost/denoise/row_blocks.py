@@ -69,7 +69,7 @@ class RowsInMemory:
         return self.rows
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
-        """Work on the only block."""
+        """Call ``work`` on the only block."""
         return map(work, [self.rows], *each)
 
     def where(self, keep: BoolArray) -> EncodedRows:
@@ -89,7 +89,7 @@ class CutBlocks:
         raise NotImplementedError
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
-        """Work on one block after another, with one of them in memory at a time."""
+        """Call ``work`` on one block after another, with one of them in memory at a time."""
         return map(work, map(self.block, range(len(self.slices))), *each)
 
     def where(self, keep: BoolArray) -> EncodedRows:
@@ -161,7 +161,7 @@ class StoredBlocks(CutBlocks):
 
 
 Spread = Callable[[CutBlocks], AbstractContextManager[RowBlocks]]
-"""Lends blocks to workers for as long as the context lasts."""
+"""A function that gives blocks to workers for as long as the context lasts."""
 
 
 def kept_here(blocks: CutBlocks) -> AbstractContextManager[RowBlocks]:

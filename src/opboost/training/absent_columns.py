@@ -1,4 +1,4 @@
-"""Columns of a party that does not know everybody: not sent in the rows of the others."""
+"""Columns of a party that does not know everybody: not sent in the rows of unknown people."""
 
 from __future__ import annotations
 

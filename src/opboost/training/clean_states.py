@@ -1,4 +1,4 @@
-"""Between a release and models of clean rows: outputs on the way in, states on the way out."""
+"""Convert released codes to the outputs that models read, and drawn states back to codes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from opboost.training.feature_matrix import Layout
 from opboost.training.released_columns import ReleasedColumn
 
 Cuts = tuple[FloatArray | None, ...]
-"""Of the label party's own columns: where numbers are cut into bins; None for categories."""
+"""For each own column, where its numbers are cut into bins; None for categories."""
 
 RUN_ROWS = 2**16
-"""Rows whose cells are drawn at a time, where states are runs of cells."""
+"""Rows whose cells are drawn at a time if states are runs of cells."""
 
 CLEAR_ODDS = (1e-9, 1.0)
-"""The odds of a category's bit, unset and set, where categories are known without noise."""
+"""The odds of a category's bit, unset and set, if categories are known without noise."""
 
 OWN_BINS = 16
 OWN_COLUMNS = 64
@@ -42,14 +42,14 @@ OWN_COLUMNS = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateCoding:
-    """How released codes become the outputs that models read, and drawn states become codes.
+    """The conversion of released codes to outputs for models, and of drawn states to codes.
 
     Attributes:
         layout: Which columns are private and which are the label party's own.
         sent: The share of rows that send each private column, in the layout's order.
         cuts: Where own numbers are cut into bins.
         space: The columns as the models see them.
-        channels: Which private columns have a channel; the others that are no unary bits are
+        channels: Which private columns have a channel.  Others, unless they are unary bits, are
             trained on without denoising.
         absent: Whether rows may lack a column because its party does not know the person.
         largest: Columns on grids of more cells than this stay noisy.
@@ -76,7 +76,7 @@ class StateCoding:
         absent: bool = False,
         clear: frozenset[int] = frozenset(),
     ) -> StateCoding:
-        """The coding of these columns; those on grids of more than ``largest`` cells stay noisy."""
+        """Build it for these columns; those on grids of more than ``largest`` cells stay noisy."""
         channels, lines, bits, known = [], [], [], []
         for place, (private, share) in enumerate(zip(layout.private, sent, strict=True)):
             if share == LEFT_OUT:
@@ -104,7 +104,7 @@ class StateCoding:
         return cls(layout, tuple(sent), cuts, space, frozenset(known), absent, largest, clear)
 
     def with_absent(self, clear: frozenset[int] = frozenset()) -> StateCoding:
-        """The same columns, any of which a row may lack, and some of which are known in the clear.
+        """Return the same columns, any of which a row may lack; those in ``clear`` have no noise.
 
         A row lacks the columns of a party that does not know the person.
         """
@@ -119,13 +119,13 @@ class StateCoding:
 
     @property
     def drawn(self) -> list[int]:
-        """Which private columns are drawn."""
+        """The private columns that are drawn."""
         kept = [s != LEFT_OUT for s in self.sent]
         nominal = [isinstance(c.mechanism, NominalMechanism) for c in self.layout.private]
         return [k for k in range(len(kept)) if k in self.channels or (nominal[k] and kept[k])]
 
     def outputs(self, release: Sequence[ReleasedColumn], own: Matrix) -> Outputs:
-        """What the rows sent, as the models read it: one lookup from each column's codes."""
+        """Return what the rows sent, as the models read it: one lookup per column."""
         codes: list[IntArray] = []
         bits: list[IntArray] = []
         for place, column in enumerate(release):
@@ -158,7 +158,7 @@ class StateCoding:
     def clean(
         self, release: Sequence[ReleasedColumn], draws: Sequence[States], each: int = 1
     ) -> list[ReleasedColumn]:
-        """The release with drawn states in place of noisy codes, all draws one below the other.
+        """Return the release with drawn states instead of noisy codes, all draws stacked.
 
         A draw holds every row ``each`` times in succession.  The states of a column are its codes,
         so its codebook is the whole grid; a column without a channel keeps what was released.
@@ -190,7 +190,7 @@ class StateCoding:
 
 
 def own_cuts(layout: Layout, own: Matrix) -> Cuts:
-    """Where own numbers are cut into bins."""
+    """Return where own numbers are cut into bins."""
     found: list[FloatArray | None] = []
     for block in _own_blocks(layout, own):
         known = block[np.isfinite(block)]
@@ -210,7 +210,7 @@ def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
 
 
 def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
-    """A column's codes as positions among its channel's outputs; gaps take the last one."""
+    """Return a column's codes as positions among its channel's outputs; gaps take the last one."""
     assert part.book is not None
     length = run_length(mechanism)
     found = (outputs_of(mechanism, part.book.values) // length)[part.codes]
@@ -220,7 +220,7 @@ def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
 
 
 def _clear_states(private: PrivateColumn, part: CodedColumn) -> IntArray:
-    """The states of cells that are known; a gap that is reported is the last state."""
+    """Return the states of cells that are known; a reported gap is the last state."""
     mechanism = _mechanism(private)
     found = (part.values.astype(np.int64) - mechanism.domain.L) // run_length(mechanism)
     return found if part.missing is None else np.where(part.missing, _states(mechanism), found)
@@ -236,13 +236,13 @@ def _sent_bits(column: ReleasedColumn) -> IntArray:
 
 
 def _as_bits(categories: IntArray, count: int) -> tuple[CodedColumn, ...]:
-    """Drawn categories as the bits that a release of them without noise would hold."""
+    """Return drawn categories as the bits that a release of them without noise would have."""
     book = Codebook(np.array([0, 1]))
     return tuple(CodedColumn((categories == a).astype(np.uint8), book) for a in range(count))
 
 
 def _as_cells(private: PrivateColumn, states: IntArray) -> CodedColumn:
-    """Drawn states as codes; where gaps are flagged, the last state is a gap."""
+    """Return drawn states as codes; if gaps are flagged, the last state is a gap."""
     assert isinstance(private.mechanism, Mechanism)
     domain = private.mechanism.domain
     book = Codebook(np.arange(domain.L, domain.R + 1))
@@ -257,16 +257,16 @@ def _mechanism(private: PrivateColumn) -> Mechanism:
 
 
 def _states(mechanism: Mechanism) -> int:
-    """The states of a column that are no gap."""
+    """Return the number of a column's states, without the gap."""
     return -(-mechanism.domain.size // run_length(mechanism))
 
 
 def _cells_of_runs(
     column: ReleasedColumn, runs: IntArray, draws: Sequence[States], each: int
 ) -> IntArray:
-    """A cell of each drawn run, by its chance given what the row sent; a gap stays one.
+    """Draw a cell of each drawn run, by its chance given what the row sent; a gap stays a gap.
 
-    It depends on what the row sent and drew, not on where the row stands.
+    The cell depends on what the row sent and drew, not on the row's position.
     """
     mechanism, part = _mechanism(column.private), column.parts[0]
     assert part.book is not None
@@ -292,7 +292,7 @@ def _cells_of_runs(
 
 @lru_cache(maxsize=MAX_RUNS)
 def _chances(mechanism: Mechanism, run: int) -> FloatArray:
-    """``[cell, output]`` of the cells of a run; the last output is "not sent"."""
+    """Return ``[cell, output]``: chances for the cells of a run; the last output is "not sent"."""
     length, first = run_length(mechanism), mechanism.domain.L
     cells = range(run * length, min((run + 1) * length, mechanism.domain.size))
     rows = np.array([mechanism.pmf(first + cell) for cell in cells])

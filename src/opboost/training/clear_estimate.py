@@ -34,7 +34,7 @@ MAX_SLOPE = 1.5
 """The most that held-out labels may raise a model's confidence: noise leaves slopes uncertain."""
 
 MIN_CHANCE = 1e-6
-"""Smaller probabilities are taken for this."""
+"""Smaller probabilities are replaced by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ def clear_estimate(
     """Estimate the metric of a task for clean rows.
 
     Args:
-        task: What the label is.
+        task: The kind of label.
         guesses: The model's predictions for clean rows drawn without the label: ``[row, draw,
             class]``, or ``[row, draw]`` for numbers.
-        own: What own columns alone predict for these rows; None where there are none.
+        own: What own columns alone predict for these rows; None if there are none.
         y: The held-out labels of the rows.
     """
     if task == "regression":
@@ -76,7 +76,7 @@ def clear_estimate(
 
 
 def _linked(logs: list[FloatArray], link: FloatArray) -> FloatArray:
-    """The chance of each class under a link: a slope for each model, then classes' intercepts."""
+    """Return each class's chance under a link: a slope per model, then an intercept per class."""
     score = np.concatenate([[0.0], link[len(logs) :]])
     for slope, part in zip(link, logs, strict=False):
         score = score + slope * part
@@ -85,9 +85,9 @@ def _linked(logs: list[FloatArray], link: FloatArray) -> FloatArray:
 
 
 def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[FloatArray, float]:
-    """The link under which held-out labels are likeliest given noisy rows; its first slope's error.
+    """Return the link under which held-out labels are likeliest, and its first slope's error.
 
-    The error comes from the curvature of the likelihood.
+    The labels' likelihood is given the noisy rows; the error comes from its curvature.
     """
     rows, _, classes = logs[0].shape
     truth = np.eye(classes)[y][:, None, :]
@@ -114,7 +114,7 @@ def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[Float
 
 
 def _soft_auc(score: FloatArray, chance: FloatArray) -> float:
-    """The AUC of rows each of which is positive by its chance and negative by the rest of it."""
+    """Return the AUC of rows, each positive with its chance and negative with the rest."""
     labels = np.repeat([1, 0], len(score))
     weight = np.concatenate([chance, 1 - chance])
     from sklearn.metrics import roc_auc_score

@@ -1,7 +1,7 @@
-"""Columns of wide tables that tell nothing about the label are left out of the model.
+"""Leave columns of wide tables that say nothing about the label out of the model.
 
-Where each person sends few of many columns, every column is known from few noisy rows.  What these
-say by chance about the label adds up over a hundred useless columns and drowns the useful ones.
+If each person sends few of many columns, every column is known from few noisy rows.  What these
+say by chance about the label adds up over a hundred useless columns, and drowns the useful ones.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MIN_CHANCE = 0.5
 """Columns that are useful with a smaller chance are left out."""
 
 LEFT_OUT = 0.0
-"""The share of rows that are said to send a column which is left out."""
+"""The share of rows that is recorded for a column which is left out."""
 
 
 def screened(release: Sequence[ReleasedColumn], target: Target) -> list[ReleasedColumn]:
-    """Return the columns with those that tell nothing about the label made constant.
+    """Return the columns; those that say nothing about the label are made constant.
 
-    A column stays if it is likelier useful than not, given what all columns tell.
+    A column stays if it is more likely useful than not, given what all columns say.
     """
     if not is_wide([c.sent for c in release]):
         return list(release)
@@ -44,7 +44,7 @@ def screened(release: Sequence[ReleasedColumn], target: Target) -> list[Released
 
 
 def is_wide(sent: Sequence[float]) -> bool:
-    """Whether a table has so many columns, each sent by so few, that useless ones do harm."""
+    """Return whether a table is so wide, and sent by so few, that useless columns do harm."""
     return len(sent) >= MIN_COLUMNS and all(share <= MAX_SENT_SHARE for share in sent)
 
 

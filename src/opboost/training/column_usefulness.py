@@ -27,7 +27,7 @@ BLOCKS = 20
 """Blocks of rows of which the jackknife leaves out one at a time."""
 
 BLOCK_SEED = 0
-"""Rows are dealt to the blocks at random, so that a sorted table gives the same error."""
+"""The seed by which rows are assigned to blocks, so that a sorted table gives the same error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ def chance_spread(found: ColumnScore) -> float:
 
 
 def _blocks(rows: int) -> IntArray:
-    """The block of each row, all of the same size."""
+    """Return the block of each row; all blocks have the same size."""
     return np.random.default_rng(BLOCK_SEED).permutation(rows) % BLOCKS
 
 
 def _jackknife_error(left_out: list[float]) -> float:
-    """The standard error of a figure, from the figures without one block each."""
+    """Return the standard error of a figure, from the figures without one block each."""
     if not any(left_out):
         return math.nan
     return math.sqrt((len(left_out) - 1) * float(np.var(left_out)))

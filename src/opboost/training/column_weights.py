@@ -1,9 +1,9 @@
-"""From a pilot's released rows and labels to a weight per column: how often the others send it.
+"""Weigh columns by a pilot's released rows and labels: how often the others send each column.
 
-A column's score are squared correlations between features of its noisy outputs (polynomials of
-rising degree, or bits) and the label.  Without dependence they follow one distribution, whatever
-the column.  Empirical Bayes over all columns then tells chance from use: a share of the columns is
-useful, with effects from a normal distribution; share, spread and smoothness are the likeliest.
+A column's score consists of squared correlations between features of its noisy outputs (polynomials
+of rising degree, or bits) and the label.  Without dependence they follow one distribution, whatever
+the column.  Empirical Bayes over all columns then separates use from chance: a share of the columns
+is useful, with normal effects; the share, spread and smoothness are the likeliest ones.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ MAX_INDICATORS = 8
 """Of columns without an order and of labels with many classes, the most frequent ones count."""
 
 NOISY_GROUPS = 4
-"""A target of numbers is cut into so many groups before randomised response."""
+"""A target of numbers is cut into this many groups before randomised response."""
 
 SHARES = np.geomspace(0.01, 0.5, 12)
-"""Shares of useful columns that are tried."""
+"""Candidate shares of useful columns."""
 
 EFFECTS = np.geomspace(1e-4, 2.0, 30)
-"""Squared correlations with the label, summed over a column's features, that are tried."""
+"""Candidate squared correlations with the label, summed over a column's features."""
 
 DECAYS = (0.0, 2.0, 4.0)
-"""How fast effects fall with the degree that are tried: variances of degree**-decay."""
+"""Candidate rates at which effects fall with the degree: variances of degree**-decay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScore:
-    """What rows tell about one column and the label.
+    """What rows say about one column and the label.
 
     ``squares[k, c]`` is about the column's feature k and the label's feature c: the square of a
-    standard normal variable where the column tells nothing.  ``degrees`` are those of the
+    standard normal variable if the column says nothing.  ``degrees`` are those of the
     features, 1 for indicators; ``rows`` sent the column.
     """
 
@@ -77,7 +77,7 @@ def column_weights(
 def label_features(
     target: Target, epsilon: float | None = None, rng: Rng | None = None
 ) -> FloatArray:
-    """Columns that describe the labels: indicators of classes, or ranks and their squares."""
+    """Return columns that describe the labels: class indicators, or ranks and their squares."""
     if target.labels is None:
         rank = np.argsort(np.argsort(target.y, kind="stable"), kind="stable") / len(target.y)
         if epsilon is None:
@@ -92,7 +92,7 @@ def label_features(
 
 
 def score(column: ReleasedColumn, labels: FloatArray) -> ColumnScore:
-    """How strongly a column's noisy outputs go together with the labels."""
+    """Return how strongly a column's noisy outputs depend on the labels."""
     missing = column.parts[0].missing
     there = np.ones(len(column), dtype=np.bool_) if missing is None else ~missing
     return _dependence(*_output_features(column.where(there)), labels[there])
@@ -119,7 +119,7 @@ def usefulness(scores: Mapping[Hashable, ColumnScore]) -> dict[Hashable, float]:
 
 
 def _evidence(score: ColumnScore, size: float, decay: float) -> float:
-    """The log-likelihood ratio of a useful column with effects of this size to a useless one."""
+    """Return the log-likelihood ratio of a column with effects of this size to a useless one."""
     if not score.rows:
         return 0.0
     shape = score.degrees**-decay
@@ -129,7 +129,7 @@ def _evidence(score: ColumnScore, size: float, decay: float) -> float:
 
 
 def quantised(chances: Mapping[Hashable, float]) -> dict[Hashable, float]:
-    """Weights of 1, 1/2, 1/4 or 1/8: the powers of two nearest to shares of the largest chance."""
+    """Return weights of 1, 1/2, 1/4 or 1/8: the powers nearest to shares of the largest chance."""
     largest = max(chances.values(), default=0.0)
     if largest <= 0:
         return dict.fromkeys(chances, 1.0)
@@ -141,7 +141,7 @@ def quantised(chances: Mapping[Hashable, float]) -> dict[Hashable, float]:
 
 
 def _output_features(column: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
-    """Bits of categories, or polynomials in outputs on the grid; and their degrees."""
+    """Return bits of categories, or polynomials in outputs on the grid, with their degrees."""
     private, part = column.private, column.parts[0]
     if len(column.parts) > 1:
         bits = np.column_stack([p.codes if p.book is None else p.values for p in column.parts])
@@ -159,7 +159,7 @@ def _output_features(column: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
 
 
 def _dependence(features: FloatArray, degrees: FloatArray, labels: FloatArray) -> ColumnScore:
-    """Squared correlations of orthogonal features and labels, times the rows."""
+    """Return squared correlations of orthogonal features and labels, times the rows."""
     rows = len(features)
     if rows <= features.shape[1] + labels.shape[1] + 1:
         return ColumnScore(np.zeros((1, 1)), np.ones(1), 0)
@@ -171,7 +171,7 @@ def _dependence(features: FloatArray, degrees: FloatArray, labels: FloatArray) -
 
 
 def _orthonormal(columns: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """The centred columns, each without what the ones before it tell, and which are left."""
+    """Return centred columns, each orthogonal to those before it, and which of them are left."""
     basis, triangle = np.linalg.qr(columns - columns.mean(axis=0))
     sizes = np.abs(np.diag(triangle))
     kept = sizes > 1e-6 * max(float(sizes.max(initial=0)), 1e-300)

@@ -1,4 +1,4 @@
-"""More trees on newly released people: what their columns share with an earlier model."""
+"""Continue a model on newly released people: check that columns and labels match, and reorder."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from opboost.training.trained_model import TrainedModel
 
 
 def continued_layout(earlier: TrainedModel, release: list[ReleasedColumn], own: OwnTable) -> Layout:
-    """The earlier model's features for new rows; the release is put into their order.
+    """Return the earlier model's features for new rows, and sort the release into their order.
 
-    The new rows have the same columns under the same declarations; anything else is refused.
+    Refuse new rows unless they have the same columns under the same declarations.
     """
     layout = earlier.layout
     check_same_columns(earlier, [c.private for c in release], own)
@@ -26,7 +26,7 @@ def continued_layout(earlier: TrainedModel, release: list[ReleasedColumn], own: 
             raise ColumnError(
                 known.name,
                 "has no codebook, so trees in its values cannot be added to a model",
-                hint="Its party sends codebook = 'full', or a new model is trained.",
+                hint="Let its party send codebook = 'full', or train a new model.",
             )
     release[:] = [came[c.name] for c in layout.private]
     return layout
@@ -35,13 +35,13 @@ def continued_layout(earlier: TrainedModel, release: list[ReleasedColumn], own: 
 def check_same_columns(
     earlier: TrainedModel, private: Sequence[PrivateColumn], own: OwnTable
 ) -> None:
-    """Refuse other columns, private or own, than the earlier model knows."""
+    """Refuse private or own columns other than those of the earlier model."""
     check_same_private(earlier.layout.private, private)
     check_same_own(earlier, own)
 
 
 def check_same_own(earlier: TrainedModel, own: OwnTable) -> None:
-    """Refuse other columns of the label party's own, or other kinds, than the model knows."""
+    """Refuse own columns of the label party that the model does not have, or of another kind."""
     known = {c.name: c for c in earlier.layout.own}
     given = {c.name: c for c in own.columns}
     for name in (*(known.keys() - given.keys()), *(given.keys() - known.keys())):
@@ -54,10 +54,10 @@ def check_same_own(earlier: TrainedModel, own: OwnTable) -> None:
 
 
 def check_same_labels(earlier: TrainedModel, labels: Any, task: str) -> None:
-    """Refuse labels of another task or of other classes than the earlier model knows."""
+    """Refuse labels of another task or of other classes than the earlier model's."""
     known = earlier.labels
     if (known is None) != (labels is None):
-        raise DataError(f"The model that is continued is no {task}", hint=NEXT_STEP)
+        raise DataError(f"The model that is continued is not a {task}", hint=NEXT_STEP)
     if known is not None and known.tolist() != labels.tolist():
         raise DataError(
             "The new rows hold other classes than the model that is continued",

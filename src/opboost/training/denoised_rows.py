@@ -44,19 +44,19 @@ ENOUGH_ROWS = 20_000
 """Up to this many rows, four draws of each are trained on; above, two."""
 
 PLENTY_OF_ROWS = 2_000_000
-"""Above this many rows, one draw of each is trained on: there are rows enough to average over."""
+"""Above this many rows, one draw of each is trained on: there are enough rows to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""At most so many held-out rows decide whether to denoise, each by many guesses at it."""
+"""At most this many held-out rows of a smaller table decide, each by many guesses at it."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
-"""In tables of at most so many cells, the model of noisy rows is trained beside the fit."""
+"""In tables of at most this many cells, the model of noisy rows is trained during the fit."""
 
 LARGE_TABLE_ROWS = 100_000
-"""Above so many rows, a quarter of them takes part in the decision ..."""
+"""Above this many rows, a quarter of them takes part in the decision ..."""
 
 MAX_HELD_ROWS = 20_000
-"""... and up to so many of those decide."""
+"""... and up to this many of those decide."""
 
 MAX_COMPARED_ROWS = 500_000
 """At most this many rows take part in the decision, picked at random from larger tables."""
@@ -64,7 +64,7 @@ MAX_COMPARED_ROWS = 500_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Denoised:
-    """A fitted denoiser, and how its outputs and states stand to released codes."""
+    """A fitted denoiser, and the conversion between released codes and its outputs and states."""
 
     coding: StateCoding
     denoiser: Denoiser
@@ -73,7 +73,7 @@ class Denoised:
     def drawn(
         self, release: Sequence[ReleasedColumn], own: Matrix, y: Any, draws: int
     ) -> list[ReleasedColumn]:
-        """Posterior draws in place of noisy codes, all draws one below the other."""
+        """Return posterior draws instead of noisy codes, all draws stacked."""
         outputs = self.coding.outputs(release, own)
         states = [self.denoiser.draw(outputs, y, k, self.seed) for k in range(draws)]
         return self.coding.clean(release, states)
@@ -81,13 +81,13 @@ class Denoised:
     def guessed(
         self, release: Sequence[ReleasedColumn], own: Matrix, draws: int
     ) -> list[ReleasedColumn]:
-        """Clean rows drawn without the label, each row's draws in succession."""
+        """Return clean rows drawn without the label, each row's draws in succession."""
         outputs, distribution = self.coding.outputs(release, own), self.denoiser.distribution()
         states = distribution.guesses(outputs, distribution.chances(outputs), draws, self.seed)
         return self.coding.clean(release, [states], draws)
 
     def posterior(self, target: Target, way: Any) -> Posterior | None:
-        """How noisy rows are predicted; None where the model sees them as they are."""
+        """Return how noisy rows are predicted; None if the model sees them as they are."""
         if way == "model":
             return None
         numbers = target.task == "regression"
@@ -97,10 +97,10 @@ class Denoised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """What to train on: columns with all draws one below the other, and how many there are.
+    """The rows to train on: columns with all draws stacked, and the number of draws.
 
-    ``verdict`` is None where nothing was compared; ``posterior`` predicts desensitised rows where
-    that is better than to show them to the model as they are.
+    ``verdict`` is None if nothing was compared.  ``posterior`` predicts desensitised rows if that
+    is better than showing them to the model as they are.
     """
 
     release: list[ReleasedColumn]
@@ -110,7 +110,7 @@ class TrainingRows:
     posterior: Posterior | None = None
 
     def repeated(self, rows: Any) -> Any:
-        """Own features, labels or weights, once for each draw."""
+        """Return own features, labels or weights, once for each draw."""
         if rows is None or self.denoised is None:
             return rows
         return np.concatenate([rows] * self.draws)
@@ -135,8 +135,8 @@ def training_rows(
         own: The own features of the same rows.
         target: What is learned, and the weights of the rows.
         denoise: ``True``, ``False``, or ``"auto"``: unless held-out noisy rows speak against it.
-        booster: What will be trained; ``"auto"`` asks it about a part of the rows.
-        seed: The same seed, the same draws.
+        booster: The booster to train; ``"auto"`` tries it on a part of the rows.
+        seed: The same seed gives the same draws.
         verbose: Above zero, a progress bar on a terminal.
     """
     denoise = checked_choice(denoise, [c.sent for c in release], booster, len(target.y))
@@ -183,20 +183,20 @@ def check_choice(denoise: object) -> None:
 
 
 def checked_choice(denoise: Choice, sent: Sequence[float], booster: Booster, rows: int) -> Choice:
-    """Return what is to be done with so many rows; another choice than the three is refused."""
+    """Return whether to denoise this many rows; refuse anything but the three choices."""
     check_choice(denoise)
     if denoise == "auto" and any(share < 1 for share in sent) and not takes_gaps(booster):
-        return True  # it could not train on the rows as they came
+        return True  # the booster could not train on noisy rows
     return False if denoise == "auto" and rows < MIN_ROWS else denoise
 
 
 def spread_of(booster: Booster) -> Spread | None:
-    """How a booster of a cluster hands rows to its workers; None for one on this machine."""
+    """Return how a booster on a cluster sends rows to workers; None for one on this machine."""
     return getattr(booster, "spread_rows", None)
 
 
 def label_groups(target: Target) -> Groups:
-    """The groups of rows that are fitted apart: classes, or bins of numbers."""
+    """Return the groups of rows that are fitted separately: classes, or bins of numbers."""
     weight = _row_weights(target.weight)
     if target.task == "regression":
         return Groups.bins(target.y, weight)
@@ -204,7 +204,7 @@ def label_groups(target: Target) -> Groups:
 
 
 def draws_per_row(rows: int) -> int:
-    """How often each of so many rows is drawn.
+    """Return how often each row of a table of this many rows is drawn.
 
     >>> draws_per_row(5_000), draws_per_row(50_000), draws_per_row(10_000_000)
     (4, 2, 1)
@@ -232,7 +232,7 @@ class ComparedRows:
 
     @property
     def lack_a_class(self) -> bool:
-        """Whether a class is too rare to be left out: then nothing is compared."""
+        """Whether a class is too rare to hold out rows of it; then nothing is compared."""
         target = self.target
         known = target.task == "regression"
         return not known and len(np.unique(target.y[self.seen])) < target.classes
@@ -245,7 +245,7 @@ class ComparedRows:
         seed: int,
         times: int = 1,
     ) -> Trained:
-        """Train on the rows to train on, ``times`` one below the other in these columns."""
+        """Train on the rows to train on, which these columns hold ``times`` times, stacked."""
         places, target = np.tile(self.seen, times), self.target
         weight = None if target.weight is None else target.weight[places]
         whole = layout.values(columns, self.own[places])
@@ -285,7 +285,7 @@ def _beside_fit(
         try:
             return fitted(part.set_result)
         finally:
-            part.cancel()  # a fit that fails before it draws; else this does nothing
+            part.cancel()  # if the fit fails before it draws; otherwise this does nothing
 
     return side_by_side(trained, found)
 
@@ -297,13 +297,13 @@ def compared(
     draws: int,
     noisy: Trained | None = None,
 ) -> tuple[Verdict, Any]:
-    """Train on a part both ways; compare on noisy rows of another part.
+    """Train on one part of the rows both ways, and compare on noisy rows of another part.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
-    without its label; the latent classes predict its label directly.  The better of the two speaks
-    for the draws: both follow from the same distribution of clean rows.  The second value tells
-    which way of predicting noisy rows was best: these two, or the model as it is.  ``noisy`` is the
-    model of noisy rows, if it was trained before.
+    without its label; the latent classes predict its label directly.  The better of the two counts
+    for the draws, since both follow from the same distribution of clean rows.  The second value is
+    the best way of predicting noisy rows: one of these two, or the model as it is.  ``noisy`` is
+    the model of noisy rows, if it was trained before.
     """
     coding, denoiser = found.coding, found.denoiser
     release, own, outputs, seen, held = rows.release, rows.own, rows.outputs, rows.seen, rows.held
@@ -370,7 +370,7 @@ def compared(
 
 
 def _row_weights(weight: FloatArray | None) -> FloatArray | None:
-    """Weights with mean one: their unit means nothing, so n rows count for n."""
+    """Return weights scaled to a mean of one, so that n rows count for n whatever their unit."""
     if weight is None:
         return None
     known = np.maximum(weight, 0.0)
@@ -378,10 +378,10 @@ def _row_weights(weight: FloatArray | None) -> FloatArray | None:
 
 
 def judges(part: Any) -> tuple[IntArray, IntArray]:
-    """The rows that both ways are trained on, and those that decide.
+    """Return the rows that both ways are trained on, and those that decide.
 
-    Of large tables more than the trial's model was fitted to: with more rows, rows as they came
-    catch up, and a verdict on few would speak for draws too often.
+    For large tables these are more rows than the trial's model was fitted to.  With more rows,
+    noisy rows catch up, and a verdict on few rows would favour draws too often.
     """
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
     if len(part) <= LARGE_TABLE_ROWS:

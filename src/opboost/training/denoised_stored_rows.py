@@ -1,7 +1,7 @@
-"""The rows that a booster trains on where columns stay on disk: noisy rows, or posterior draws.
+"""The rows that a booster trains on if columns stay on disk: noisy rows, or posterior draws.
 
-The steps are those of ``denoised_rows.py``.  EM passes over the rows in blocks; what is chosen or
-compared beforehand is chosen or compared on random rows that fit into memory.
+The steps are those of ``denoised_rows.py``.  EM passes over the rows in blocks; choices and
+comparisons before it use random rows that fit into memory.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def stored_training_rows(
 
 
 def _sample(rows: int, seed: int) -> IntArray:
-    """Places of random rows, rising; all of them if they are few."""
+    """Return the places of random rows, ascending; all rows if they are few."""
     if rows <= SAMPLE_ROWS:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, SAMPLE_ROWS, replace=False))
 
 
 def _useless(rows: StoredRows, target: Target, sample: IntArray) -> frozenset[Any]:
-    """The columns that tell nothing about the label, of a table so wide that they do harm."""
+    """Return the columns that say nothing about the label, if a wide table makes them harmful."""
     if not is_wide(list(rows.sent.values())):
         return frozenset()
     release, _ = rows.take(sample)
@@ -121,7 +121,7 @@ def _encoded(
 
 
 def _compared_rows(found: Denoised, rows: StoredRows, target: Target) -> ComparedRows:
-    """The rows that decide whether to denoise, brought into memory."""
+    """Read into memory the rows that decide whether to denoise."""
     seen, held = judges(found.denoiser.trial.part)
     places = np.union1d(seen, held)
     release, own = rows.take(places)

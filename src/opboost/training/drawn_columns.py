@@ -1,4 +1,4 @@
-"""Posterior draws in files: written block by block beside the codes that they are drawn for."""
+"""Posterior draws in files, written block by block next to the codes that they replace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DrawnColumn:
     kind: np.dtype[Any]
     grid: Codebook
     occurs: BoolArray
-    """Which codes occur in some draw; the others are left out when rows are read."""
+    """The codes that occur in some draw; the others are left out when rows are read."""
 
     @property
     def book(self) -> Codebook:
@@ -35,11 +35,11 @@ class DrawnColumn:
         return Codebook(self.grid.values[kept]) if kept.any() else self.grid
 
     def rows(self, rows: slice) -> CodedColumn:
-        """Some rows of the column."""
+        """Return some rows of the column."""
         count = rows.stop - rows.start
         codes = np.fromfile(self.file, self.kind, count, offset=rows.start * self.kind.itemsize)
         if len(codes) != count:
-            raise atomic_files.damaged(self.file, "Run it again: draws are made anew.")
+            raise atomic_files.damaged(self.file, "Run it again: it makes new draws.")
         kept = self.occurs[: len(self.grid)]
         rank = np.append(np.maximum(np.cumsum(kept) - 1, 0), 0)
         rank = rank.astype(np.min_scalar_type(len(self.grid)))

@@ -1,4 +1,4 @@
-"""From a table to the matrix that a booster sees, in codes for training and in values after."""
+"""Turn a table into the matrix that a booster sees: codes for training, values for prediction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from opboost.scores.clean_features import feature_block, one_hot
 from opboost.training.released_columns import ReleasedColumn
 
 Books = Mapping[int, Codebook | None]
-"""The codebook of each feature that has an order; None where it is withheld."""
+"""The codebook of each ordered feature; None if it is withheld."""
 
 MAX_OWN_TEXTS = 64
-"""Most different texts of an own column: a model file lists each, and more are often names."""
+"""The most distinct texts of an own column: a model file lists them, and more are often names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,19 @@ class OwnColumn:
 
     @classmethod
     def of(cls, table: Any, name: Hashable) -> OwnColumn:
-        """What a column of the training table is."""
+        """Determine the kind of a column of the training table."""
         if column(table, name).dtype.kind in "iufb" or holds_dates(table, name):
             return cls(name, None)
         return cls(name, tuple(sorted(categories(table, name).values, key=repr)))
 
     def names(self) -> list[str]:
-        """The features that it becomes."""
+        """The names of the column's features."""
         if self.categories is None:
             return [str(self.name)]
         return [f"{self.name}={c}" for c in self.categories]
 
     def block(self, table: Any) -> Matrix:
-        """Its features; a category that training did not show has all of them zero."""
+        """Return the column's features, all zero for a category that training did not see."""
         if self.categories is not None:
             return self.block_of(categories(table, self.name))
         if holds_dates(table, self.name):
@@ -56,7 +56,7 @@ class OwnColumn:
         return self.block_of(as_numbers(self.name, column(table, self.name)))
 
     def block_of(self, values: Encoded | np.ndarray[Any, Any]) -> Matrix:
-        """The same for values that were read already: numbers (NaN for a gap), or categories.
+        """Return the features of values that were read already: numbers (NaN: gap), or categories.
 
         >>> OwnColumn("city", ("north", "south")).block_of(Encoded(np.array([0, -1]), ["south"]))
         array([[0, 1],
@@ -71,7 +71,7 @@ class OwnColumn:
 
 
 def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
-    """The label party's own columns; one with many different texts is refused."""
+    """Return the label party's own columns; refuse one with too many distinct texts."""
     found = tuple(OwnColumn.of(table, name) for name in names)
     for c in found:
         if len(c.categories or ()) > MAX_OWN_TEXTS:
@@ -87,14 +87,14 @@ def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnTable:
-    """The label party's own columns, and the table that holds them, perhaps beside others."""
+    """The label party's own columns, and the table that holds them, perhaps among others."""
 
     table: Any
     columns: tuple[OwnColumn, ...]
 
     @classmethod
     def of(cls, table: Any, without: Iterable[Hashable] = ()) -> OwnTable:
-        """All columns of a table except some; no columns where there is no table."""
+        """Take all columns of a table except some; no columns if there is no table."""
         others = set(without)
         names = [] if table is None else [n for n in column_names(table) if n not in others]
         return cls(table, own_columns(table, names))
@@ -102,15 +102,15 @@ class OwnTable:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The features of a table: where each column's stand, and what they are called."""
+    """The features of a table: their positions by column, and their names."""
 
     private: tuple[PrivateColumn, ...]
     own: tuple[OwnColumn, ...]
     parties: tuple[str, ...] = ()
-    """Whose each private column is, where each tree keeps to one party; else empty."""
+    """The party of each private column if each tree uses one party's columns; otherwise empty."""
 
     def groups(self) -> dict[str | None, tuple[int, ...]]:
-        """The features of each party, the label party's own (None) first.
+        """Return the features of each party, the label party's own (None) first.
 
         >>> import opboost as op
         >>> city = op.UnaryEncoding(["north", "south"], 1.0)
@@ -127,29 +127,29 @@ class Layout:
         return found
 
     def names(self) -> list[str]:
-        """Private features first, then the label party's own."""
+        """Return the features' names, private ones first, then the label party's own."""
         return [
             *(name for c in self.private for name in c.feature_names()),
             *(name for c in self.own for name in c.names()),
         ]
 
     def widths(self) -> list[tuple[Hashable, int]]:
-        """How many features each column becomes, in their order."""
+        """Return the number of features of each column, in their order."""
         private = [(c.name, len(c.feature_names())) for c in self.private]
         return [*private, *((c.name, len(c.names())) for c in self.own)]
 
     def own_values(self, table: Any, rows: int) -> Matrix:
-        """The label party's own features."""
+        """Return the label party's own features."""
         return self.own_matrix([c.block(table) for c in self.own], rows)
 
     def own_matrix(self, blocks: list[Matrix], rows: int) -> Matrix:
-        """The same of columns whose features were made already; they are used up."""
+        """Return the own features from blocks that were made already, and empty the list."""
         return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
 
     def codes(self, release: list[ReleasedColumn], own: Matrix) -> tuple[Matrix, Books]:
-        """The matrix to train on, and the codebooks of its features.
+        """Return the matrix to train on, and the codebooks of its features.
 
-        The release is used up, so that at most one of its columns is held twice.
+        The list of the release is emptied on the way, so at most one column is in memory twice.
         """
         blocks: list[Matrix] = []
         books: dict[int, Codebook | None] = {}
@@ -166,7 +166,7 @@ class Layout:
         return _stacked([*blocks, own]), books
 
     def values(self, release: Sequence[ReleasedColumn], own: Matrix) -> Matrix:
-        """Released grid values (not codes) beside own features."""
+        """Return released grid values (not codes), followed by own features."""
         blocks = [
             _with_gaps(_values(c.parts[0]), c.parts[0].missing)[:, None]
             if c.private.has_order
@@ -181,10 +181,10 @@ class Layout:
         prepared: Mapping[Hashable, Prepared],
         floats: type[np.floating[Any]] = np.float32,
     ) -> Matrix:
-        """Grid values without noise beside own features: for rows that may be seen.
+        """Return grid values without noise, followed by own features, for rows known in the clear.
 
-        ``floats`` is what the booster's library compares: with 32-bit floats a number counts as its
-        rounding, so that the stock model in raw units sees the same cell.
+        ``floats`` is the type that the booster's library compares.  With 32-bit floats a number
+        counts as its rounding, so that the stock model in raw units sees the same cell.
         """
         return self.plain_matrix(prepared, [c.block(table) for c in self.own], floats)
 
@@ -194,7 +194,7 @@ class Layout:
         own: Iterable[Matrix],
         floats: type[np.floating[Any]] = np.float32,
     ) -> Matrix:
-        """The same beside features of own columns that were made already."""
+        """Return the same, followed by features of own columns that were made already."""
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]
@@ -223,7 +223,7 @@ def check_sizes(private: Sequence[PrivateColumn]) -> None:
 def _rounded_cells(
     private: PrivateColumn, prepared: Prepared, floats: type[np.floating[Any]]
 ) -> IntArray:
-    """The cells of a column's values, rounded to the floats that a library compares."""
+    """Return the cells of a column's values, rounded to the floats that a library compares."""
     if floats is np.float64 or not isinstance(private.mapping, NumericMapping):
         return prepared.cells
     largest = np.finfo(floats).max
@@ -231,7 +231,7 @@ def _rounded_cells(
 
 
 def _values(part: CodedColumn) -> IntArray:
-    """The grid values behind codes, as bytes where they fit."""
+    """Return the grid values behind codes, as bytes if they fit."""
     if part.book is None:
         return part.values  # refused
     book = part.book.values
@@ -240,7 +240,7 @@ def _values(part: CodedColumn) -> IntArray:
 
 
 def _bits(column: ReleasedColumn) -> Matrix:
-    """One feature for each category of a column without order."""
+    """Return one feature for each category of a column without order."""
     private, first = column.private, column.parts[0]
     if isinstance(private.mechanism, NominalMechanism):
         return np.column_stack([_with_gaps(_values(c), c.missing) for c in column.parts])
@@ -258,9 +258,9 @@ def _with_gaps(values: IntArray, missing: BoolArray | None) -> Matrix:
 
 
 def _stacked(blocks: list[Matrix]) -> Matrix:
-    """One matrix: bytes where all features are, 32-bit floats where one is not.
+    """Stack blocks into one matrix, of bytes if all features are bytes, otherwise of 32-bit floats.
 
-    The blocks are used up, so that at most one of them is held twice.
+    The list of blocks is emptied on the way, so at most one of them is in memory twice.
     """
     narrow = all(b.dtype == np.uint8 for b in blocks)
     width = sum(b.shape[1] for b in blocks)

@@ -1,4 +1,4 @@
-"""Which rows a training holds out for its score."""
+"""Choose the rows that a training holds out for its score."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from opboost._typing import IntArray
 from opboost.training.targets import Target
 
 MIN_SCORED_ROWS = 50
-"""Fewer held-out rows give no figure: it would be chance."""
+"""With fewer held-out rows there is no figure, since it would be chance."""
 
 MIN_CLASS_ROWS = 10
-"""Of two classes, each needs this many held-out rows."""
+"""Each of two classes needs this many held-out rows."""
 
 MAX_SCORED_ROWS = 10_000
 """More rows are not held out, however large the table: the figure would not change."""
@@ -21,7 +21,7 @@ MAX_SCORED_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Rows to learn from and rows to score, both rising."""
+    """The rows to learn from and the rows to score, both ascending."""
 
     seen: IntArray
     held: IntArray

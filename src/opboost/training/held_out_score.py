@@ -1,4 +1,4 @@
-"""What a model is worth on rows that it did not learn from, in figures and in one line."""
+"""The score of a model on rows that it did not learn from, in figures and in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opboost.config.sections import MAX_HELD_OUT
 from opboost.errors import ParameterError
 
 PRIVATE_COLUMNS = "the private columns"
-"""What the line calls released columns that belong to no party by name."""
+"""The name of released columns in the line if no party is named."""
 
 
 def checked_share(share: float) -> float:
@@ -32,8 +32,8 @@ class Figures:
     Attributes:
         released: Measured on held-out rows as they were released, predicted as the model predicts
             released rows.
-        clear: Estimated for rows whose released columns are known without noise; None where the
-            model was trained on noisy rows, which no posterior connects with clean ones.
+        clear: Estimated for rows whose released columns are known without noise; None if the model
+            was trained on noisy rows, which no posterior connects with clean ones.
         clear_error: The standard error of that estimate.
     """
 
@@ -52,18 +52,18 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutScore:
-    """What own columns predict alone, and what the columns of others add.
+    """The score of own columns alone, and with the columns of other parties.
 
     Attributes:
         metric: ``"AUC"``, ``"accuracy"`` or ``"R²"``.
         rows: How many held-out rows were scored.
         held_out: The share of rows that was to be held out.
-        own: The score of own columns alone; of a constant where there are none.
+        own: The score of own columns alone; of a constant if there are none.
         has_own: Whether there are own columns.
         whole: The score of all columns.
-        parties: Where there are several parties: own columns and those of one party.
+        parties: If there are several parties, the score of own columns with those of each.
         names: The parties, in their order; empty on one machine.
-        unscored: Why there is no figure; empty where there is one.
+        unscored: Why there is no figure; empty if there is one.
     """
 
     metric: str

@@ -42,14 +42,14 @@ MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelTerms:
-    """What a model's file says beside the model itself."""
+    """What a model's file says besides the model itself."""
 
     estimator: str
-    """The class that ``op.load`` makes: ``OpBoostClassifier`` or ``OpBoostRegressor``."""
+    """The class that ``op.load`` returns: ``OpBoostClassifier`` or ``OpBoostRegressor``."""
     names: tuple[Hashable, ...]
     """The columns of the table that it predicts."""
     named: bool
-    """Whether that table has names, or is an array."""
+    """Whether that table has column names; if not, it is an array."""
     guarantee: str
     origins: Origins
     released: Counted
@@ -57,7 +57,7 @@ class ModelTerms:
 
 
 def save_model_file(model: TrainedModel, terms: ModelTerms, path: Path) -> None:
-    """Write a trained model; the file appears when it is whole."""
+    """Write a trained model; the file appears only when it is complete."""
     kind = type(model.trained).__name__
     if kind not in MODULES:
         raise DataError(f"A booster of one's own ({kind}) has no file form", hint="Save its model.")
@@ -106,7 +106,7 @@ def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
 
 
 def _zipped(members: Mapping[str, bytes], path: Path) -> None:
-    """Write an archive that ``op.load`` does not take for one that would fill the memory."""
+    """Write an archive that ``op.load`` does not mistake for one that would fill the memory."""
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         with zipfile.ZipFile(path, "w", method) as archive:
             for name, data in members.items():  # without times: equal models, equal bytes
@@ -116,7 +116,7 @@ def _zipped(members: Mapping[str, bytes], path: Path) -> None:
 
 
 def save_trained(trained: Trained, folder: Path) -> None:
-    """Put a trained model into a folder of its own, from which :func:`load_trained` takes it."""
+    """Save a trained model in a folder of its own, from which :func:`load_trained` reads it."""
     kind = type(trained).__name__
     if kind not in MODULES:
         raise DataError(f"A booster of one's own ({kind}) has no file form")
@@ -132,7 +132,7 @@ _TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
 
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:
-    """The model that :func:`save_trained` put there."""
+    """Load the model that :func:`save_trained` wrote."""
     about = atomic_files.read_json(folder / "kind", dict[str, str], _TRAIN_AGAIN, checksum=True)
     kind = about.get("kind", "")
     if kind not in MODULES:
@@ -146,7 +146,7 @@ def load_trained(folder: Path, task: str, features: int) -> Trained:
             trained: Trained = backend.load(folder / name, task, features)
     except OpBoostError:
         raise
-    except Exception as error:  # whatever a library makes of its own file, damaged
+    except Exception as error:  # a library may raise anything for a damaged file
         raise atomic_files.damaged(folder / name, _TRAIN_AGAIN) from error
     return trained
 

@@ -24,7 +24,7 @@ from opboost.training.trained_model import TrainedModel
 def save_onnx(
     model: TrainedModel, order: Sequence[Hashable], promise: Joint | NoGuarantee, path: Path
 ) -> None:
-    """Write the ONNX file of a model whose table has these columns; it appears when it is whole."""
+    """Write the ONNX file of a model whose table has these columns, completely or not at all."""
     with needs_extra("onnx", "save_onnx"):
         from opboost.training.onnx_graph import onnx_model
     about = {
@@ -38,7 +38,7 @@ def save_onnx(
 def onnx_inputs(
     layout: Layout, order: Sequence[Hashable], table: Any
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The columns of a table by the names of the ONNX file's inputs, each of shape [n, 1]."""
+    """Return a table's columns by the names of the ONNX file's inputs, each of shape [n, 1]."""
     with needs_extra("onnx", "onnx_inputs"):
         from opboost.training.onnx_graph import category_table, table_columns
     found = {}
@@ -53,7 +53,7 @@ def onnx_inputs(
 
 
 def _numbers(table: Any, declared: PrivateColumn | OwnColumn) -> np.ndarray[Any, Any]:
-    """Numbers as doubles, dates as days since 1970-01-01."""
+    """Return numbers as doubles, dates as days since 1970-01-01."""
     if isinstance(declared, OwnColumn):
         dates = holds_dates(table, declared.name)
     else:
@@ -67,7 +67,7 @@ def _numbers(table: Any, declared: PrivateColumn | OwnColumn) -> np.ndarray[Any,
 def _texts(
     declared: PrivateColumn | OwnColumn, rows: Encoded, *, is_text: bool
 ) -> np.ndarray[Any, Any]:
-    """Categories as text with "" for a gap, or as whole numbers, among which there is no gap."""
+    """Return categories as text with "" for a gap, or as whole numbers, which allow no gap."""
     gaps = bool((rows.codes < 0).any())
     if gaps and (not is_text or "" in rows.values):
         raise ColumnError(

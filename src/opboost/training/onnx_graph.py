@@ -2,9 +2,9 @@
 
 Every column of the table is an input of shape [n, 1].  Numbers are doubles, NaN for a gap; dates
 are days since 1970-01-01 in UTC; categories are text, "" for a gap, or whole numbers.  Categories
-go through a table that our own code filled in, so that the graph maps them as ``predict`` does.
-Trees keep their thresholds in raw units: 32-bit floats where the booster's library compares such,
-64-bit floats where it does not.
+go through a table that OpBoost's own code fills in, so that the graph maps them as ``predict``
+does.  Trees keep their thresholds in raw units: 32-bit floats if the booster's library compares
+those, otherwise 64-bit floats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from opboost.training.feature_matrix import Layout, OwnColumn
 from opboost.training.stock_features import stock_features
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-"""Old enough for runtimes of several years, new enough for thresholds of 64 bits."""
+"""Versions old enough for runtimes of recent years, and new enough for 64-bit thresholds."""
 
 GAP = ""
 """The text of a missing category: ONNX has no missing text."""
@@ -43,9 +43,9 @@ class CategoryTable:
     """The features of each category of a column.
 
     Attributes:
-        keys: The categories, all text or all whole numbers; the gap among them where it may occur.
+        keys: The categories, all text or all whole numbers, with the gap if it may occur.
         features: A row of features for each key.
-        strict: Whether any other category is refused; else it sets no feature.
+        strict: Whether any other category is refused; otherwise it sets no feature.
     """
 
     keys: tuple[Any, ...]
@@ -59,7 +59,7 @@ class CategoryTable:
 
     @classmethod
     def of_private(cls, column: PrivateColumn) -> CategoryTable:
-        """The table of a private column, gaps as its declaration treats them."""
+        """Build the table of a private column, with gaps as its declaration treats them."""
         keys = _checked(column.name, [c for c in column.categories if c is not None])
         features = feature_block(column, column.prepare_values(_rows(keys)))
         if isinstance(keys[0], str) and column.takes_gaps and GAP not in keys:
@@ -69,7 +69,7 @@ class CategoryTable:
 
     @classmethod
     def of_own(cls, column: OwnColumn) -> CategoryTable:
-        """The table of a column of the label party."""
+        """Build the table of a column of the label party."""
         assert column.categories is not None
         keys = _checked(column.name, column.categories)
         return cls(keys, column.block_of(_rows(keys)), False)
@@ -93,7 +93,7 @@ def _checked(name: Hashable, categories: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def category_table(column: PrivateColumn | OwnColumn) -> CategoryTable | None:
-    """The table of a column of categories; None for numbers and dates."""
+    """Return the table of a column of categories; None for numbers and dates."""
     if isinstance(column, OwnColumn):
         return None if column.categories is None else CategoryTable.of_own(column)
     if isinstance(column.mapping, NumericMapping):
@@ -102,7 +102,7 @@ def category_table(column: PrivateColumn | OwnColumn) -> CategoryTable | None:
 
 
 def table_columns(layout: Layout, order: Sequence[Hashable]) -> list[PrivateColumn | OwnColumn]:
-    """The columns of a table in its order."""
+    """Return the columns of a table in its order."""
     by_name: dict[Hashable, PrivateColumn | OwnColumn] = {c.name: c for c in layout.own}
     by_name |= {c.name: c for c in layout.private}
     return [by_name[name] for name in order]
@@ -110,7 +110,7 @@ def table_columns(layout: Layout, order: Sequence[Hashable]) -> list[PrivateColu
 
 @dataclass(slots=True)
 class _Graph:
-    """Nodes and constants of a graph in the making; ``floats`` is the type that trees compare."""
+    """The nodes and constants of an unfinished graph; ``floats`` is the type that trees compare."""
 
     floats: Any
     nodes: list[NodeProto] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _Graph:
         return name
 
     def column(self, column: PrivateColumn | OwnColumn) -> str:
-        """An input, and the features that it becomes."""
+        """Add a column's input, and return the name of its features."""
         name, table = str(column.name), category_table(column)
         if table is None:
             kind, about = TensorProto.DOUBLE, "a number, NaN for a gap; a date as days since 1970"
@@ -144,7 +144,7 @@ class _Graph:
         return self._looked_up(name, table)
 
     def _looked_up(self, name: str, table: CategoryTable) -> str:
-        """Categories to rows of features.  A place beyond the table makes a runtime refuse."""
+        """Map categories to rows of features; a runtime refuses a place beyond the table."""
         features = table.features.astype(self.floats)
         if not table.strict:
             features = np.vstack([features, np.zeros_like(features[:1])])
@@ -161,7 +161,7 @@ class _Graph:
         return self.add("Squeeze", found, self.constant(np.array([1], dtype=np.int64)))
 
     def trees(self, features: str, model: AdditiveModel) -> str:
-        """The sums of leaves, one for each group."""
+        """Return the sums of leaves, one for each group."""
         return self.add(
             "TreeEnsembleRegressor",
             features,
@@ -180,7 +180,7 @@ def onnx_model(
     classes: np.ndarray[Any, Any] | None,
     about: dict[str, str],
 ) -> ModelProto:
-    """The graph of a trained model over a table with these columns."""
+    """Return the graph of a trained model over a table with these columns."""
     model, floats = _raw_model(trained, layout, order)
     graph = _Graph(floats)
     blocks = [graph.column(column) for column in table_columns(layout, order)]
@@ -201,7 +201,7 @@ def onnx_model(
 def _raw_model(
     trained: Any, layout: Layout, order: Sequence[Hashable]
 ) -> tuple[AdditiveModel, Any]:
-    """The trees in raw units, and the type in which they compare; others are refused."""
+    """Return the trees in raw units and the type that they compare; refuse other models."""
     if not (isinstance(trained, Exportable) and isinstance(trained, Additive)):
         raise ParameterError(
             f"A model of your own booster ({type(trained).__name__}) has no ONNX form. Train with "
@@ -219,7 +219,7 @@ def _raw_model(
 def _check_same(
     exported: Any, model: AdditiveModel, features: Sequence[StockFeature], floats: Any
 ) -> None:
-    """Refuse trees whose sums are not what the library predicts, as with averaged forests."""
+    """Refuse trees whose sums are not what the library predicts, such as averaged forests."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(_CHECKED_ROWS, len(features)))
     for place, cuts in exported.cuts().items():
@@ -229,13 +229,13 @@ def _check_same(
     rows = rows.astype(floats)
     if not np.allclose(model.predict(rows), exported.predict(rows), rtol=1e-3, atol=1e-4):
         raise ParameterError(
-            "The booster's parameters give a model that is no sum over its trees, which has no "
+            "The booster's parameters give a model that is not a sum over its trees and so has no "
             "ONNX form here. Use gradient boosting, for one."
         )
 
 
 def _tree_attributes(model: AdditiveModel, floats: Any) -> dict[str, Any]:
-    """All nodes of all trees, in the lists that the operator takes."""
+    """Return all nodes of all trees, in the lists that the operator takes."""
     trees = model.trees.trees() or [Tree(0, [0], [0.0], [LEAF], [LEAF], [False], [0.0])]
     sizes = [len(tree.left) for tree in trees]
     flat = FlatTrees.of(trees, model.trees.groups)
@@ -262,7 +262,7 @@ def _tree_attributes(model: AdditiveModel, floats: Any) -> dict[str, Any]:
 
 
 def _numbers(name: str, values: Any, floats: Any) -> dict[str, Any]:
-    """An attribute of numbers: a list of 32-bit floats, or a tensor of 64-bit ones."""
+    """Return an attribute of numbers: a list of 32-bit floats, or a tensor of 64-bit ones."""
     if floats is np.float32:
         return {name: np.asarray(values, dtype=np.float32).tolist()}
     tensor = numpy_helper.from_array(np.asarray(values, dtype=np.float64), name)
@@ -270,7 +270,7 @@ def _numbers(name: str, values: Any, floats: Any) -> dict[str, Any]:
 
 
 def _upward(cuts: Any, floats: Any) -> Any:
-    """The smallest floats that are not below the cuts: the same values lie below both."""
+    """Return the smallest floats that are not below the cuts: the same values lie below both."""
     with np.errstate(over="ignore"):
         near = np.asarray(cuts).astype(floats)
         return np.where(near < cuts, np.nextafter(near, floats(np.inf)), near)
@@ -279,7 +279,7 @@ def _upward(cuts: Any, floats: Any) -> Any:
 def _outputs(
     graph: _Graph, margins: str, link: str, classes: np.ndarray[Any, Any] | None
 ) -> Iterator[ValueInfoProto]:
-    """The last nodes, under the names of the outputs."""
+    """Yield the last nodes, under the names of the outputs."""
     if classes is None:
         found = graph.add("Exp", margins) if link == "exp" else margins
         yield _named(graph, PREDICTION, found, TensorProto.FLOAT, [None, 1])
@@ -303,7 +303,7 @@ def _named(graph: _Graph, name: str, value: str, kind: int, shape: list[Any]) ->
 
 
 def _class_tensor(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Classes as ONNX holds them: text, whole numbers, floats or truth values."""
+    """Return classes as ONNX holds them: text, whole numbers, floats or truth values."""
     if classes.dtype.kind in "iu":
         return classes.astype(np.int64)
     return classes if classes.dtype.kind in "fb" else classes.astype(str).astype(object)

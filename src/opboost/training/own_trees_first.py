@@ -1,4 +1,4 @@
-"""Training on rows of which feature parties know a part: trees of own columns come first.
+"""Train on rows of which feature parties know a part: trees of own columns come first.
 
 The first trees learn from all rows and read own columns only, so no row has to guess at columns
 that were not sent.  The trees that follow are added to them; they read all columns and learn from
@@ -94,7 +94,7 @@ def _own_trees(
     settings: TrainingSettings,
     watched: HeldOut | None = None,
 ) -> Trained:
-    """Trees of own columns of some rows, in the features of the model.
+    """Train trees of own columns on some rows, in the features of the model.
 
     Private features have no value.
     """
@@ -126,7 +126,7 @@ def _own_trees(
 
 
 def _known_part(watched: HeldOut) -> HeldOut:
-    """The rows that some party knows, of those that watch."""
+    """Return the watched rows that some party knows."""
     known = ~nobody_sent(watched.release)
     if not known.any():
         return watched

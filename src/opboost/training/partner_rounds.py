@@ -1,4 +1,4 @@
-"""How many rounds with the columns of feature parties are added to the trees of own columns.
+"""Choose how many rounds with the columns of feature parties to add to the trees of own columns.
 
 Few rows with much noise let a booster learn relations that are not there, which would spoil what
 own columns tell.  So rows that some party knows are held out, and the number of rounds with the
@@ -27,13 +27,13 @@ from opboost.training.targets import Target
 from opboost.training.train_model import groups_of
 
 HELD_SHARE = 0.25
-"""Of noisy rows, the share that decides."""
+"""The share of noisy rows that decides."""
 
 GUESSES = 8
-"""Clean rows that stand for each held-out row."""
+"""Clean rows that are drawn for each held-out row."""
 
 POINTS = 10
-"""Numbers of rounds that are compared beside none; they grow geometrically."""
+"""How many numbers of rounds are compared with none; they grow geometrically."""
 
 MIN_GAIN_IN_ERRORS = 1.5
 """The loss must fall by this many standard errors, since the best of ``POINTS`` is chosen."""
@@ -44,7 +44,7 @@ MIN_HELD = 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPart:
-    """The rows that some party knows, and how they were made ready for a booster."""
+    """The rows that some party knows, and how they were prepared for a booster."""
 
     layout: Layout
     release: list[ReleasedColumn]
@@ -55,7 +55,7 @@ class KnownPart:
     seed: int
 
     def split(self) -> tuple[IntArray, IntArray]:
-        """The rows to learn from and the rows that decide."""
+        """Return the rows to learn from and the rows that decide."""
         if self.denoised is not None:
             return judges(self.denoised.denoiser.trial.part)
         order = np.random.default_rng([self.seed, 0x0A11]).permutation(len(self.target.y))
@@ -63,7 +63,7 @@ class KnownPart:
         return np.sort(order[held:]), np.sort(order[:held])
 
     def learnt(self, seen: IntArray) -> tuple[Matrix, IntArray]:
-        """What the trial learns from: noisy rows, or draws by a model of these rows alone."""
+        """Return what the trial learns from: noisy rows, or draws by a model of only these rows."""
         shown = rows_of(self.release, seen)
         if self.denoised is None:
             return self._codes(shown, seen), seen
@@ -78,7 +78,7 @@ class KnownPart:
         return self.layout.values(coding.clean(shown, states), self.own[places]), places
 
     def guessed(self, rows: IntArray) -> tuple[Matrix, int]:
-        """Rows as their prediction sees them, each so often in succession."""
+        """Return rows as their prediction sees them, and how often each occurs in succession."""
         shown, own = rows_of(self.release, rows), self.own[rows]
         if self.denoised is None:
             return self._codes(shown, rows), 1
@@ -128,7 +128,7 @@ def partner_rounds(part: KnownPart, own_trees: Any, booster: Booster, rounds: in
 
 
 def _losses(part: KnownPart, trained: Staged, held: IntArray, rounds: list[int]) -> FloatArray:
-    """``[stage, row]``: the losses of held-out rows after so many rounds."""
+    """Return ``[stage, row]``: the losses of held-out rows after each number of rounds."""
     y, task = part.target.y, part.target.task
     found = []
     for piece in pieces(len(held)):
@@ -147,23 +147,23 @@ def _losses(part: KnownPart, trained: Staged, held: IntArray, rounds: list[int])
 
 
 ROUNDS = ("n_estimators", "num_boost_round", "num_iterations")
-"""What libraries call the number of rounds."""
+"""The libraries' names for the number of rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SomeRounds:
-    """A booster that adds so many rounds to the model that is continued."""
+    """A booster that adds a given number of rounds to the model that is continued."""
 
     booster: Booster
     rounds: int
 
     @property
     def TAKES_GROUPS(self) -> bool:
-        """Whether the booster keeps each tree to one group of features."""
+        """Whether the booster restricts each tree to one group of features."""
         return takes_groups(self.booster)
 
     def train(self, problem: Problem) -> Trained:
-        """Add the rounds; none leaves the model as it is."""
+        """Add the rounds; zero rounds leave the model as it is."""
         if not self.rounds and problem.continue_from is not None:
             return problem.continue_from
         params: Mapping[str, Any] | None = getattr(self.booster, "params", None)

@@ -1,4 +1,4 @@
-"""Predictions for desensitised rows: the mean over the clean rows that they may have been."""
+"""Predict desensitised rows by the mean over the clean rows that they may have been."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from opboost.training.feature_matrix import Layout
 from opboost.training.released_columns import ReleasedColumn, rows_of
 
 DRAWS_PER_ROW = 32
-"""So many clean rows stand for a desensitised one."""
+"""Clean rows that are drawn for each desensitised one."""
 
 PIECE_ROWS = 2048
-"""Rows that are predicted at a time: the memory that guesses need is bounded."""
+"""Rows that are predicted at a time, which bounds the memory of guesses."""
 
 
 def pieces(rows: int) -> list[slice]:
-    """Rows, a piece at a time; one empty piece where there are none."""
+    """Return the rows of each piece; one empty piece if there are no rows."""
     return [slice(begin, begin + PIECE_ROWS) for begin in range(0, max(rows, 1), PIECE_ROWS)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """What a model of clean rows says about a desensitised one.
+    """The way in which a model of clean rows predicts a desensitised row.
 
-    A model F of clean rows, asked about a noisy row y, is best used as E[F(x) | y].  ``way`` says
-    how: by ``"draws"`` of x, or by the label ``"groups"`` of y directly (``means`` holds their mean
-    targets).  A row's prediction depends on what it sent alone.
+    The best prediction of a model F of clean rows for a noisy row y is E[F(x) | y].  ``way`` says
+    how to compute it: by ``"draws"`` of x, or directly by the label ``"groups"`` of y (``means``
+    holds their mean targets).  A row's prediction depends only on what the row sent.
     """
 
     coding: StateCoding
@@ -50,7 +50,7 @@ class Posterior:
     def predict(
         self, trained: Trained, release: Sequence[ReleasedColumn], own: Matrix
     ) -> FloatArray:
-        """Predictions for released rows, beside own features of the same rows."""
+        """Return predictions for released rows with own features of the same rows."""
         return np.concatenate(
             [
                 self._piece(trained, rows_of(release, piece), own[piece])
@@ -59,7 +59,7 @@ class Posterior:
         )
 
     def with_absent(self, clear: frozenset[int] = frozenset()) -> Posterior:
-        """The same for rows that lack columns because a party does not know the person.
+        """Return the same for rows that lack columns because a party does not know the person.
 
         ``clear`` are the places of columns that are known without noise.
         """
@@ -81,7 +81,7 @@ class Posterior:
         outputs: Outputs = self.coding.outputs(release, own)
         chance = self.distribution.chances(outputs)
         if self.way == "groups":
-            # A product of matrices would round a row's sum in a way that hangs on its neighbours.
+            # A matrix product would round a row's sum in a way that depends on its neighbours.
             return chance if self.means is None else (chance * self.means).sum(axis=1)
         guessed = self.distribution.guesses(outputs, chance, DRAWS_PER_ROW, self.seed)
         clean = self.coding.clean(release, [guessed], DRAWS_PER_ROW)
@@ -91,7 +91,7 @@ class Posterior:
         return np.asarray(mean.reshape(len(own), *found.shape[1:]), dtype=np.float64)
 
     def arrays(self) -> dict[str, Any]:
-        """All that :meth:`of_arrays` needs beside the layout."""
+        """Return all that :meth:`of_arrays` needs besides the layout."""
         member = self.distribution.member
         found: dict[str, Any] = {
             "sent": np.array(self.coding.sent, dtype=np.float64),
@@ -115,9 +115,9 @@ class Posterior:
 
     @classmethod
     def of_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> Posterior:
-        """The posterior that :meth:`arrays` wrote down.
+        """Read the posterior that :meth:`arrays` returned.
 
-        Earlier files hold one share of rows for all columns, and model grids of 512 cells at most.
+        Earlier files hold one share of rows for all columns, and model grids of at most 512 cells.
         """
         names = set(arrays)
         cuts: Cuts = tuple(
@@ -155,7 +155,7 @@ class Posterior:
 
 
 def _distribution(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> JointDistribution:
-    """The law of the arrays; compiled loops trust their shapes, so these are looked at here."""
+    """Return the distribution in the arrays; check their shapes, which compiled loops trust."""
     for name in ("constant", "pi", "P", "share"):
         _fits(arrays[name].dtype.kind == "f" and bool(np.isfinite(arrays[name]).all()))
     pi, P, constant = (
@@ -170,7 +170,7 @@ def _distribution(arrays: Mapping[str, Any], pairing: Pairing, index: Index) -> 
 
 
 def _output_scale(pairing: Pairing, index: Index, known: JointDistribution) -> Table:
-    """How common each output is: the constant by which its chances are divided."""
+    """Return how common each output is: the constant by which its chances are divided."""
     pmf = np.einsum("g,gc,gxc->x", known.share, known.member.pi, known.member.P)
     scale = np.ones(index.height, dtype=np.float32)
     state = output = 0
@@ -185,5 +185,5 @@ def _fits(holds: bool) -> None:
     if not holds:
         raise DataError(
             "The posterior of the saved estimator does not fit its columns",
-            hint="Bring back a copy of the file, or train again.",
+            hint="Restore a copy of the file, or train again.",
         )

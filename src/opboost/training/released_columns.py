@@ -18,10 +18,10 @@ class ReleasedColumn:
     """A private column as it was released.
 
     Attributes:
-        private: What is declared about it, under the name that it has in the model.
+        private: Its declaration, under the name that it has in the model.
         parts: Its codes; a column of unary bits has a part for each category.
         sent: The share of rows that send this column, a public setting of its party.
-        absent: The rows of people whom its party does not know; None where it knows all.
+        absent: The rows of people whom its party does not know; None if it knows all.
     """
 
     private: PrivateColumn
@@ -38,19 +38,19 @@ class ReleasedColumn:
         return any(part.book is None for part in self.parts)
 
     def where(self, rows: BoolArray | IntArray | slice) -> ReleasedColumn:
-        """Some of the rows."""
+        """Return some of the rows."""
         absent = None if self.absent is None else self.absent[rows]
         return replace(self, parts=tuple(part.where(rows) for part in self.parts), absent=absent)
 
     def dense(self) -> ReleasedColumn:
-        """The same values with codes for those alone that occur."""
+        """Return the same values, with codes only for those that occur."""
         return replace(self, parts=tuple(part.dense() for part in self.parts))
 
 
 def rows_of(
     release: Iterable[ReleasedColumn], rows: BoolArray | IntArray | slice
 ) -> list[ReleasedColumn]:
-    """Some rows of a release."""
+    """Return some rows of a release."""
     return [column.where(rows) for column in release]
 
 
@@ -59,7 +59,7 @@ def from_sample(
     released: Mapping[Hashable, Sequence[OutColumn]],
     sent: float,
 ) -> list[ReleasedColumn]:
-    """Released values as codes, with codebooks of the values that occur."""
+    """Return released values as codes, with codebooks of the values that occur."""
     return [
         ReleasedColumn(c, tuple(_coded(out) for out in released[c.name]), sent) for c in private
     ]
@@ -69,7 +69,7 @@ def _coded(out: OutColumn) -> CodedColumn:
     if out.missing is None or not out.missing.any():
         return CodedColumn(*encode(out.values))
     there = ~out.missing
-    if not there.any():  # any value stands for the gaps
+    if not there.any():  # gaps need a codebook, whatever its value
         gaps = np.zeros(len(out.values), dtype=np.uint8)
         return CodedColumn(gaps, Codebook(np.array([int(out.values[0])])), out.missing)
     present, book = encode(out.values[there])

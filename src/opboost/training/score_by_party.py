@@ -1,8 +1,8 @@
-"""A by-party model taken apart: what each party is asked for, and what its answer adds up to.
+"""Split a by-party model into what each party is asked for, and add up the parties' answers.
 
-Trees of one party are pruned to leaves of enough people and rounded, then the training rows tell
+Trees of one party are pruned to leaves of enough people, and rounded.  The training rows then give
 the cells of their sum: equal-frequency cells of one number, or a codebook of the margins of several
-classes.  A noisy cell stands for the posterior mean of the party's part.
+classes.  A noisy cell counts as the posterior mean of the party's part.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from opboost.training.feature_matrix import Books, Layout
 from opboost.training.released_columns import ReleasedColumn
 
 SMALLEST_LEAF = 20
-"""People in a leaf that a feature party is shown, at least."""
+"""The fewest people in a leaf that a feature party is shown."""
 
 BOOK_ROWS = 20_000
-"""Rows that codebooks are fitted to, at most."""
+"""The most rows that codebooks are fitted to."""
 
 ROWS = 1 << 16
-"""Rows that are looked at, at a time."""
+"""Rows that are read at a time."""
 
 MakeCodebook = Callable[[FloatArray], IntArray]
-"""Makes the codebook of several classes from the scores of training rows."""
+"""A function that makes the codebook of several classes from the scores of training rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartyScore:
-    """What one party is asked for, and what its cells stand for.
+    """The score that one party is asked for, and the meaning of its cells.
 
-    ``step`` is what one unit of a leaf is worth.  ``shares`` holds how frequent each cell, or entry
-    of the codebook, is among training rows, and ``means`` what the party's part is there.
+    ``step`` is the value of one unit of a leaf.  ``shares`` holds how frequent each cell, or entry
+    of the codebook, is among training rows, and ``means`` the mean of the party's part there.
     """
 
     model: ScoreModel
@@ -54,7 +54,7 @@ class PartyScore:
     means: FloatArray
 
     def posterior(self, released: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
-        """For each row the chances of the cells given what it sent; and the part in each cell."""
+        """Return each row's chances of the cells given what it sent, and the part in each cell."""
         shares, mechanism = self.shares, released.private.mechanism
         if isinstance(mechanism, NominalMechanism):
             bits = np.column_stack([part.values for part in released.parts]).astype(np.int64)
@@ -69,7 +69,7 @@ class PartyScore:
         return chances, self.means
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return it as plain data for JSON."""
         return {
             "model": self.model.to_plain(),
             "step": self.step,
@@ -79,7 +79,7 @@ class PartyScore:
 
     @classmethod
     def of_plain(cls, plain: Any) -> PartyScore:
-        """What :meth:`to_plain` wrote; anything else is refused."""
+        """Read what :meth:`to_plain` wrote; refuse anything else."""
         model = ScoreModel.of_plain(plain["model"])
         shares = np.array(plain["shares"], dtype=np.float64)
         means = np.array(plain["means"], dtype=np.float64)
@@ -93,25 +93,25 @@ class PartyScore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreParts:
-    """A model as the sum of its parties' parts: what is kept with it for predictions by score."""
+    """A model as the sum of its parties' parts, which is kept with it for predictions by score."""
 
     smallest_leaf: int
     parties: Mapping[str, PartyScore] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return it as plain data for JSON."""
         parts = {name: part.to_plain() for name, part in self.parties.items()}
         return {"smallest_leaf": self.smallest_leaf, "parties": parts}
 
     @classmethod
     def of_plain(cls, plain: Any) -> ScoreParts:
-        """What :meth:`to_plain` wrote."""
+        """Read what :meth:`to_plain` wrote."""
         parts = {name: PartyScore.of_plain(part) for name, part in plain["parties"].items()}
         return cls(int(plain["smallest_leaf"]), parts)
 
 
 def additive(trained: Trained) -> AdditiveModel:
-    """The trees of a trained model in the open; a booster of one's own shows none."""
+    """Return the trees of a trained model; refuse a user's own booster, which shows none."""
     if not isinstance(trained, Additive):
         raise ParameterError(f"A model of {type(trained).__name__} does not show its trees.")
     return trained.additive()
@@ -126,10 +126,10 @@ def score_parts(
     smallest_leaf: int,
     make_codebook: MakeCodebook | None = None,
 ) -> ScoreParts:
-    """Take a by-party model apart; ``problem`` holds its training rows, in codes of ``books``.
+    """Split a by-party model; ``problem`` holds its training rows, in codes of ``books``.
 
-    Every row stands there ``draws`` times, so a leaf of m people has m times as many rows.
-    ``make_codebook`` serves several classes; None is :func:`class_codebook`.
+    It has every row ``draws`` times, so a leaf of m people has m × ``draws`` rows.
+    ``make_codebook`` is for several classes; None means :func:`class_codebook`.
     """
     make = make_codebook or class_codebook
     groups = layout.groups()
@@ -155,7 +155,7 @@ def _part(
     least: int,
     make_codebook: MakeCodebook,
 ) -> PartyScore | None:
-    """What a party is asked for; None where its part is the same for everybody."""
+    """Return what a party is asked for; None if its part is the same for everybody."""
     counts = np.sum([trees.counts(block) for block in rows.blocks()], axis=0)
     limits = [edges(c) for c in private for _ in c.feature_names()]
     whole = FlatTrees.of(_shared(trees, counts, limits, least), trees.groups)
@@ -179,7 +179,7 @@ def _part(
 
 
 def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
-    """Cells of equal frequency, as far as scores differ."""
+    """Build cells of equal frequency, as far as scores differ."""
     inner = np.quantile(scores[:, 0], np.arange(1, MAX_CELLS) / MAX_CELLS, method="higher")
     cuts = [int(c) for c in np.unique(inner) if c > scores.min()]
     if not cuts:
@@ -190,10 +190,10 @@ def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore 
 
 
 def class_codebook(scores: FloatArray) -> IntArray:
-    """The codebook of the margins of all classes together.
+    """Return the codebook of the margins of all classes together.
 
-    It has an entry for each class, and the nearest is that of the largest margin; of more than 32
-    classes it has 32 entries.  Larger ones predict worse (docs/score-release.md).
+    It has an entry for each class, and the nearest entry is that of the largest margin.  For more
+    than 32 classes it has 32 entries.  Larger codebooks predict worse (docs/score-release.md).
     """
     classes = scores.shape[1]
     if classes <= MAX_CELLS:
@@ -202,9 +202,9 @@ def class_codebook(scores: FloatArray) -> IntArray:
 
 
 def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
-    """The centres of so many clusters of scores, as whole numbers.
+    """Return the centres of this many clusters of scores, as whole numbers.
 
-    One thread fits them: with several, the order in which these add up is left to chance.
+    One thread fits them: with several threads, the order of the sums would be left to chance.
     """
     from sklearn.cluster import KMeans
 
@@ -218,7 +218,7 @@ def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
 def _tables(
     cells: IntArray, size: int, scores: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
-    """How frequent cells are, and the mean part in each; an empty one counts half a row."""
+    """Return how frequent cells are, and the mean part in each; an empty cell counts half a row."""
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     sums = np.column_stack(
         [np.bincount(cells, column, minlength=size) for column in scores.T * step]
@@ -233,7 +233,7 @@ def _tables(
 def _shared(
     trees: FlatTrees, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
 ) -> list[Tree]:
-    """Trees that cut at declared edges, and whose leaves all have enough rows."""
+    """Return the trees with cuts at declared edges, and with enough rows in every leaf."""
     found = []
     for tree, start in zip(trees.trees(), trees.roots.tolist(), strict=True):
         made = _Pruned(tree, counts[start : start + len(tree.left)], limits, least)
@@ -242,7 +242,7 @@ def _shared(
 
 
 class _Pruned:
-    """A tree without leaves of few rows; their rows go with the other side of the split."""
+    """A tree without leaves of few rows, whose rows go to the other side of the split."""
 
     def __init__(
         self, tree: Tree, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
@@ -250,7 +250,7 @@ class _Pruned:
         self._tree, self._counts, self._limits, self._least = tree, counts, limits, least
 
     def tree(self) -> Tree:
-        """The tree with its nodes counted anew."""
+        """Return the tree with its nodes renumbered."""
         nodes: list[list[float]] = []
 
         def placed(part: Any) -> int:
@@ -302,7 +302,7 @@ class _Rows:
     private: Sequence[PrivateColumn]
 
     def blocks(self) -> list[Matrix]:
-        """Grid values; those beyond a grid are moved to its end, where clean ones would lie."""
+        """Return grid values; those beyond the grid move to its end, where clean ones would be."""
         return [
             self._block(slice(start, start + ROWS)) for start in range(0, len(self.problem.y), ROWS)
         ]
@@ -327,10 +327,10 @@ def predicted_by_score(
     own: Matrix,
     answers: Mapping[str, ReleasedColumn],
 ) -> FloatArray:
-    """Probabilities or values: the label party's own part, and what each noisy cell stands for.
+    """Return probabilities or values, from the label party's own part and each noisy cell's part.
 
-    With one or two parties the prediction is the mean over the cells that they may have; with
-    more, that of the posterior means, which is the same where values are predicted.
+    With one or two parties the prediction is the mean over the cells that they may have.  With
+    more, it is the prediction at the posterior means, which is the same if values are predicted.
     """
     model = additive(trained)
     groups = layout.groups()

@@ -1,6 +1,6 @@
 """Score a training whose columns stay on disk: the steps of ``score_training.py``, in blocks.
 
-Parties are not told apart.  Held-out rows, at most 10,000, are brought into memory.
+Parties are not scored separately.  Held-out rows, at most 10,000, are read into memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ReceivedOnDisk:
     """The columns that a job received into files.
 
     Attributes:
-        private: What is declared about each column.
+        private: The declaration of each column.
         stored: The files of each column.
         sent: The share of rows that send each column.
         owners: The party of each column.
@@ -55,7 +55,7 @@ class ReceivedOnDisk:
         )
 
     def at(self, places: IntArray) -> ReceivedOnDisk:
-        """Some rows, at rising places; they are read from the same files."""
+        """Return the rows at ascending places, which are read from the same files."""
         stored = {
             name: [PickedRows(c, places) for c in parts] for name, parts in self.stored.items()
         }
@@ -73,9 +73,9 @@ def score_stored(
 ) -> Scored:
     """Score own columns alone and all columns on held-out rows.
 
-    ``problem`` is what the scored model learned from.  Where that was draws, the other rows are
-    denoised anew, because the draws knew the labels of held-out rows.  Cost: a training of the
-    other rows, and with denoising as much disk again as its draws take.
+    ``problem`` is what the scored model learned from.  If that was draws, the other rows are
+    denoised again, because the draws knew the labels of held-out rows.  Cost: a training on the
+    other rows, and with denoising as much disk space again as its draws take.
     """
     assert settings.seed is not None
     split = split_rows(target, share, settings.seed)
@@ -96,7 +96,7 @@ def score_stored(
 def _noisy(
     problem: Problem, trial: HeldOutTrial, booster: Booster
 ) -> tuple[Figures, dict[int, float]]:
-    """Figures of a model of noisy rows: held-out ones are rows of the same problem."""
+    """Return the figures of a model of noisy rows; held-out rows belong to the same problem."""
     assert isinstance(problem.X, Blocks)
     target, split = trial.target, trial.split
     seen, y, task = target.where(split.seen), target.where(split.held).y, target.task
@@ -113,7 +113,7 @@ def _denoised(
     settings: TrainingSettings,
     alone: FloatArray | None,
 ) -> tuple[Figures, dict[int, float]]:
-    """Figures of a model of draws that are made without the held-out rows."""
+    """Return the figures of a model of draws that were made without the held-out rows."""
     split, target = trial.split, trial.target
     table = trial.own.table
     own = OwnTable(None if table is None else table_rows(table, split.seen), trial.own.columns)
@@ -132,7 +132,7 @@ def _folder(received: ReceivedOnDisk) -> Path:
 
 
 def _in_memory(booster: Booster) -> Booster:
-    """The booster without what bounds its memory on disk: own columns are in memory."""
+    """Return the booster without its memory limits for disk: own columns are in memory."""
     params = getattr(booster, "params", {})
     if "rows_a_tree" not in params:
         return booster
@@ -143,7 +143,7 @@ def _in_memory(booster: Booster) -> Booster:
 
 
 def _rows_on_disk(whole: Blocks, rows: IntArray) -> Blocks:
-    """Some rows of blocks, in their order."""
+    """Return some rows of blocks, in their order."""
     return replace(
         whole,
         shape=(len(rows), whole.shape[1]),
@@ -152,6 +152,6 @@ def _rows_on_disk(whole: Blocks, rows: IntArray) -> Blocks:
 
 
 def _picked(whole: Blocks, rows: IntArray) -> Matrix:
-    """Rising rows, read with those between them."""
+    """Return the rows at ascending places, read together with those between them."""
     first = int(rows[0])
     return np.asarray(whole.read(slice(first, int(rows[-1]) + 1))[rows - first])

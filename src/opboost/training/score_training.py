@@ -1,7 +1,7 @@
 """Score a training: train the same way without some rows, and predict these.
 
-The model that is handed out learns from all rows, and scoring changes nothing in it.  The score is
-that of a second model, trained on the other rows in the same way: denoised if the first one was,
+The returned model learns from all rows, and scoring changes nothing in it.  The score is that of a
+second model, trained on the other rows in the same way: denoised if the first one was,
 and predicting released rows as the first one does.
 """
 
@@ -35,22 +35,22 @@ from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import TrainingSettings
 
 MAX_ESTIMATED_ROWS = 2_000
-"""So many held-out rows estimate the score in the clear."""
+"""The most held-out rows from which the score in the clear is estimated."""
 
 CURVE_ROWS, CURVE_DRAWS = 500, 8
-"""So many held-out rows, by so many clean rows drawn for each, give the held-out loss by round."""
+"""Held-out rows, and clean rows drawn for each, that give the held-out loss by round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """How the model that is scored was trained, and how it predicts released rows."""
+    """How the scored model was trained, and how it predicts released rows."""
 
     denoised: bool
     way: Literal["draws", "groups"] | None
 
     @classmethod
     def of(cls, model: TrainedModel) -> Recipe:
-        """The recipe of a model that was trained just now."""
+        """Return the recipe of a model that was just trained."""
         return cls(bool(model.denoised), None if model.posterior is None else model.posterior.way)
 
 
@@ -95,17 +95,17 @@ def score_training(
     Args:
         release: The released columns that the model learned from.
         own: The label party's own columns of the same rows.
-        target: What was learned.
+        target: The labels that were learned.
         settings: How the model was trained.
         recipe: What the training decided.
         share: The share of rows to hold out.
         parties: Which columns each party released; with several, each is also scored alone.
         watched: Rows that watched the training, for early stopping.
 
-    A continued model is scored with the trees of the earlier one, and parties are not told apart.
+    A continued model is scored with the trees of the earlier one, and parties are not scored
+    separately.
 
-    Cost: a training of the other rows, and where there are several parties one more of each
-    party's columns.
+    Cost: a training on the other rows, and with several parties one more on each party's columns.
     """
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     split = split_rows(target, share, seed)
@@ -145,7 +145,7 @@ class HeldOutTrial:
     split: Split
     watched: HeldOut | None = None
     owners: Mapping[Hashable, str] = field(default_factory=dict)
-    """The party of each released column, where there are parties."""
+    """The party of each released column, if there are parties."""
 
     @property
     def _seen(self) -> Target:
@@ -156,7 +156,7 @@ class HeldOutTrial:
         return self.target.where(self.split.held)
 
     def own_alone(self) -> tuple[FloatArray | None, float]:
-        """What own columns predict for held-out rows, None where there are none, and the score."""
+        """Return what own columns predict for held-out rows (None without any), and the score."""
         task, seen = self.target.task, self._seen
         if not self.own.columns:
             return None, _of_constant(task, seen, self._held.y)
@@ -179,7 +179,7 @@ class HeldOutTrial:
     def figures(
         self, release: Sequence[ReleasedColumn], alone: FloatArray | None
     ) -> tuple[Figures, dict[int, float]]:
-        """The score of own columns and these released ones, and the held-out loss by round."""
+        """Return the score of own and these released columns, and the held-out loss by round."""
         prepared, in_codes = self._trained(rows_of(release, self.split.seen))
         return self.measured(prepared, in_codes, rows_of(release, self.split.held), alone)
 
@@ -190,7 +190,7 @@ class HeldOutTrial:
         held: list[ReleasedColumn],
         alone: FloatArray | None,
     ) -> tuple[Figures, dict[int, float]]:
-        """The same for a model in codes that was trained on the other rows."""
+        """Return the same for a model in codes that was trained on the other rows."""
         task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))
@@ -223,7 +223,7 @@ class HeldOutTrial:
         return Figures(measured, estimate.value, estimate.error), losses
 
     def _trained(self, release: list[ReleasedColumn]) -> tuple[PreparedRows, Trained]:
-        """The recipe on the rows that are not held out; the model is in codes."""
+        """Apply the recipe to the rows that are not held out; the model is in codes."""
         seen = self._seen
         if not self.recipe.denoised and self.settings.denoise is not False:
             release = screened(release, seen)
@@ -240,7 +240,7 @@ class HeldOutTrial:
         return prepared, fit_booster(settings.booster, prepared.problem)
 
     def _posterior(self, prepared: PreparedRows) -> Posterior | None:
-        """How released rows are predicted: as the recipe says."""
+        """Return how released rows are predicted, as the recipe says."""
         posterior, way = prepared.rows.posterior, self.recipe.way
         if posterior is None or way is None:
             return None
@@ -253,7 +253,7 @@ class HeldOutTrial:
 def _predicted(
     prepared: PreparedRows, in_codes: Trained, matrix: Matrix, held: Sequence[ReleasedColumn]
 ) -> FloatArray:
-    """Predictions for noisy rows in codes; trees of own columns predict those that nobody knows."""
+    """Predict noisy rows in codes; trees of own columns predict those that no party knows."""
     found = in_codes.predict(matrix)
     nobody = nobody_sent(held)
     if prepared.own_rounds and nobody.any():
@@ -263,7 +263,7 @@ def _predicted(
 
 
 def _of_constant(task: Task, seen: Target, y: np.ndarray[Any, Any]) -> float:
-    """The score of predicting the same for every row."""
+    """Return the score of predicting the same for every row."""
     if task == "multiclass":
         return float((y == np.bincount(seen.y).argmax()).mean())
     return 0.5 if task == "binary" else 0.0

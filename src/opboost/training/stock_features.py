@@ -1,6 +1,6 @@
-"""The model that leaves us: features in the order of the table, by name, in raw units.
+"""The features of an exported model: in the order of the table, by name, in raw units.
 
-A stock library that is given the table of the training then predicts as we do, or refuses it: a
+Given the table of the training, a stock library then predicts as OpBoost does, or refuses it: a
 column that becomes several features, or that stays in grid values, has other names there.
 """
 
@@ -24,13 +24,16 @@ from opboost.training.feature_matrix import Layout, OwnColumn
 Units = Literal["raw", "grid"]
 
 GUARD = "(grid units)"
-"""An unused feature: a library that checks no names refuses a table for its number of columns."""
+"""The name of an unused feature.
+
+It makes a library that checks no names refuse a table because of its number of columns.
+"""
 
 
 def stock_features(
     trained: Exportable, layout: Layout, order: Sequence[Hashable], origins: Origins, units: Units
 ) -> list[StockFeature]:
-    """The features of the stock model for a table with these columns.
+    """Return the features of the stock model for a table with these columns.
 
     >>> import opboost as op
     >>> from opboost.boosting.booster import Problem, make_booster
@@ -70,7 +73,7 @@ def stock_features(
 
 
 def has_raw_units(private: PrivateColumn, origins: Origins) -> bool:
-    """Whether a column's cuts can be told in the units of a table."""
+    """Return whether a column's cuts can be stated in the units of a table."""
     return isinstance(private.mapping, NumericMapping) and private.name not in origins.withheld
 
 
@@ -83,14 +86,17 @@ def _ordered(trained: Exportable, private: PrivateColumn, place: int, raw: bool)
 
 
 def _own(trained: Exportable, own: OwnColumn, place: int) -> Iterator[StockFeature]:
-    """We round the label party's numbers to 32 bits; a library that does not gets other cuts."""
+    """Yield an own column's features; adjust its cuts for a library that compares 64-bit floats.
+
+    OpBoost rounds the label party's numbers to 32 bits.
+    """
     cut = rounded_cut if trained.floats is np.float64 and own.categories is None else None
     for k, name in enumerate(own.names()):
         yield StockFeature(name, place + k, cut)
 
 
 def _spelled(trained: Exportable, features: Sequence[StockFeature]) -> Iterator[StockFeature]:
-    """The features under names that the library can hold, each one once."""
+    """Yield the features under unique names that the library allows."""
     taken: set[str] = set()
     for f in features:
         first = trained.spelled(f.name)
@@ -106,9 +112,9 @@ def _spelled(trained: Exportable, features: Sequence[StockFeature]) -> Iterator[
 def raw_values(
     layout: Layout, origins: Origins, table: Any, prepared: Mapping[Hashable, Prepared]
 ) -> dict[int, np.ndarray[Any, Any]]:
-    """The columns of a table that the stock model takes in raw units, by place in our model.
+    """Return the columns that the stock model takes in raw units, by position in our model.
 
-    A public constant stands where the policy for gaps is one; reported gaps are NaN.
+    If the policy for gaps is a public constant, it replaces them; reported gaps are NaN.
     """
     found: dict[int, np.ndarray[Any, Any]] = {}
     place = 0
@@ -128,7 +134,7 @@ def raw_values(
 def stock_columns(
     features: Sequence[StockFeature], matrix: Matrix, raw: Mapping[int, np.ndarray[Any, Any]]
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The rows of our matrix as the stock model takes them, a column for each feature."""
+    """Return the rows of our matrix as the stock model takes them, one column per feature."""
     nothing = np.zeros(len(matrix), dtype=np.uint8)
     return {
         f.name: nothing

@@ -1,4 +1,4 @@
-"""Released columns that stay on disk, beside the label party's own: read in runs, or at places."""
+"""Released columns on disk, with the label party's own: read in runs, or at given places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost.training.feature_matrix import Books, Layout
 from opboost.training.released_columns import ReleasedColumn, rows_of
 
 READ_ROWS = 2**20
-"""Rows of a run that are read when rows at places are collected."""
+"""Rows that are read at a time when rows at given places are collected."""
 
 
 class ColumnOnDisk(Protocol):
@@ -31,17 +31,17 @@ class ColumnOnDisk(Protocol):
 
     @property
     def book(self) -> Codebook | None:
-        """The values behind codes; None where they are withheld."""
+        """The values behind codes; None if they are withheld."""
         ...
 
     def rows(self, rows: slice) -> CodedColumn:
-        """Some rows of the column."""
+        """Return some rows of the column."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedRows:
-    """Some rows of a column on disk, at rising places."""
+    """Some rows of a column on disk, at ascending places."""
 
     whole: ColumnOnDisk
     places: IntArray
@@ -53,11 +53,11 @@ class PickedRows:
 
     @property
     def book(self) -> Codebook | None:
-        """The values behind codes; None where they are withheld."""
+        """The values behind codes; None if they are withheld."""
         return self.whole.book
 
     def rows(self, rows: slice) -> CodedColumn:
-        """Some of these rows, read with those between them."""
+        """Return some of these rows, read together with those between them."""
         wanted = self.places[rows]
         first = int(wanted[0])
         return self.whole.rows(slice(first, int(wanted[-1]) + 1)).where(wanted - first)
@@ -65,7 +65,7 @@ class PickedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRows:
-    """The rows of a job whose columns lie in files.
+    """The rows of a job whose columns are in files.
 
     Attributes:
         layout: Which columns are private and which are the label party's own.
@@ -73,8 +73,8 @@ class StoredRows:
         sent: The share of rows that send each private column.
         table: The label party's own columns, or None.
         count: How many rows there are.
-        left_out: Columns that tell nothing about the label; they hold no value in any row.
-        scratch: Where further files are written; None for where the columns lie.
+        left_out: Columns that say nothing about the label; they hold no value in any row.
+        scratch: The folder for further files; None for the folder of the columns.
     """
 
     layout: Layout
@@ -87,7 +87,7 @@ class StoredRows:
 
     @property
     def folder(self) -> Path:
-        """Where draws and bins are written."""
+        """The folder for draws and bins."""
         if self.scratch is not None:
             return self.scratch
         return next(c.file.parent for columns in self.stored.values() for c in columns)
@@ -98,7 +98,7 @@ class StoredRows:
         return any(c.book is None for columns in self.stored.values() for c in columns)
 
     def without(self, names: frozenset[Hashable]) -> StoredRows:
-        """The same rows with these columns left out."""
+        """Return the same rows without these columns."""
         return replace(self, left_out=names)
 
     def release(self, here: slice) -> list[ReleasedColumn]:
@@ -110,14 +110,14 @@ class StoredRows:
         return [constant(c) if c.private.name in self.left_out else c for c in found]
 
     def own(self, here: slice | IntArray) -> Matrix:
-        """The label party's own features of some rows."""
+        """Return the label party's own features of some rows."""
         rows = here.stop - here.start if isinstance(here, slice) else len(here)
         return self.layout.own_values(
             None if self.table is None else table_rows(self.table, here), rows
         )
 
     def take(self, places: IntArray) -> tuple[list[ReleasedColumn], Matrix]:
-        """Bring rows at rising places into memory: one pass over the files."""
+        """Read the rows at ascending places into memory, in one pass over the files."""
         pieces = []
         for here in _runs(self.count):
             first, last = np.searchsorted(places, [here.start, here.stop])
@@ -127,9 +127,9 @@ class StoredRows:
 
 
 def stacked_blocks(draws: Sequence[StoredRows]) -> tuple[Blocks, Books]:
-    """The matrix to train on, a block at a time, and the codebooks of its features.
+    """Return the matrix to train on, one block at a time, and the codebooks of its features.
 
-    Several draws of the same rows stand one below the other.
+    Several draws of the same rows are stacked.
     """
     first, size = draws[0], draws[0].count
     layout = first.layout
@@ -153,7 +153,7 @@ def _runs(rows: int) -> Iterator[slice]:
 
 
 def _joined(pieces: Sequence[ReleasedColumn]) -> ReleasedColumn:
-    """Runs of one column, one below the other."""
+    """Return the stacked runs of one column."""
     parts = [_stacked(parts) for parts in zip(*(c.parts for c in pieces), strict=True)]
     return replace(pieces[0], parts=tuple(parts))
 

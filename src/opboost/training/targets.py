@@ -1,4 +1,4 @@
-"""What is to be predicted: labels and numbers as they are given, checked."""
+"""The target of a training: check labels and numbers as they are given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LabelKind = Literal["classify", "regress"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What is to be predicted: labels 0..classes−1, or numbers, and the weights of the rows.
+    """The target to learn: labels 0..classes−1, or numbers, and the weights of the rows.
 
     ``labels`` are the classes as they were given; None for a regression.
     """
@@ -30,38 +30,38 @@ class Target:
 
     @property
     def classes(self) -> int:
-        """How many classes there are; 0 for a regression."""
+        """The number of classes; 0 for a regression."""
         return 0 if self.labels is None else len(self.labels)
 
     @classmethod
     def of_classes(cls, y: Any, sample_weight: Any = None, class_weight: Any = None) -> Target:
-        """A classification: at least two different labels."""
+        """Build the target of a classification, which needs at least two distinct labels."""
         given = as_column(y)
         if given.dtype.kind not in "biu":
             _check_classes(given)
         labels, coded = numbered(given)
         if len(labels) > len(given) // 2:
-            _check_classes(given)  # warns of labels that are nearly all different
+            _check_classes(given)  # warns if nearly all labels are distinct
         if not len(labels):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         if len(labels) < 2:
-            raise DataError("The label holds one class only; a classifier needs two")
+            raise DataError("The label has only one class; a classifier needs two")
         weight = as_weights(sample_weight, given, class_weight)
         return cls(coded, "binary" if len(labels) == 2 else "multiclass", weight, labels)
 
     @classmethod
     def of_numbers(cls, y: Any, sample_weight: Any = None) -> Target:
-        """A regression: finite numbers."""
+        """Build the target of a regression, which needs finite numbers."""
         numbers = as_numbers(y)
         return cls(numbers, "regression", as_weights(sample_weight, numbers, None))
 
     def where(self, rows: BoolArray | IntArray) -> Target:
-        """Some of the rows, with the same classes."""
+        """Return some of the rows, with the same classes."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, y=self.y[rows], weight=weight)
 
     def codes_of(self, y: Any) -> np.ndarray[Any, Any]:
-        """The place of further rows' labels among the classes."""
+        """Return the positions of further rows' labels among the classes."""
         assert self.labels is not None
         given = as_column(y)
         position = np.searchsorted(self.labels, given).clip(0, len(self.labels) - 1)
@@ -71,7 +71,7 @@ class Target:
 
 
 def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
-    """Return what a label is; by ``"auto"`` text, truth values and two numbers are classes."""
+    """Return a label's kind; ``"auto"`` takes text, truth values and two numbers for classes."""
     if task not in ("auto", "classify", "regress"):
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
     if task == "auto":
@@ -80,7 +80,7 @@ def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
 
 
 def as_column(y: Any) -> np.ndarray[Any, Any]:
-    """One label a row."""
+    """Return the labels as one array with one label per row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf":
@@ -91,14 +91,14 @@ def as_column(y: Any) -> np.ndarray[Any, Any]:
 
 
 def _check_classes(y: np.ndarray[Any, Any]) -> None:
-    """Refuse labels that are no classes, as scikit-learn's classifiers do."""
+    """Refuse labels that are not classes, as scikit-learn's classifiers do."""
     from sklearn.utils.multiclass import check_classification_targets
 
     check_classification_targets(y)
 
 
 def as_numbers(y: Any) -> FloatArray:
-    """The label of a regression: finite numbers."""
+    """Return the label of a regression, which must be finite numbers."""
     target = as_column(y)
     if target.dtype.kind == "O" or target.dtype.kind in "US":
         try:
@@ -111,7 +111,7 @@ def as_numbers(y: Any) -> FloatArray:
 
 
 def as_weights(sample_weight: Any, y: np.ndarray[Any, Any], class_weight: Any) -> FloatArray | None:
-    """The weight of each row, of its own and of its class; None where all weigh the same."""
+    """Return the weight of each row times that of its class; None if all weigh the same."""
     if sample_weight is None and class_weight is None:
         return None
     from sklearn.utils.class_weight import compute_sample_weight

@@ -1,4 +1,4 @@
-"""The one figure by which predictions of each kind of label are judged."""
+"""The metric by which predictions of each kind of label are judged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From released columns and labels to a model: prepare rows, fit, find values, replace cuts.
 
-:func:`train_model` takes the steps in sequence where codebooks tell the values behind all cuts.  A
+:func:`train_model` takes the steps in sequence if codebooks give the values behind all cuts.  A
 label party takes the same steps itself: between them it keeps the model in codes on disk and asks
 feature parties for values.
 """
@@ -40,7 +40,7 @@ class HeldOut:
     y: np.ndarray[Any, Any]
 
     def of_columns(self, private: Iterable[PrivateColumn]) -> HeldOut:
-        """The same rows with these private columns alone, in this order."""
+        """Return the same rows with only these private columns, in this order."""
         came = {c.private.name: c for c in self.release}
         return replace(self, release=[came[c.name] for c in private])
 
@@ -55,12 +55,12 @@ class PreparedRows:
     rows: TrainingRows
     labels: np.ndarray[Any, Any] | None
     own_rounds: int = 0
-    """Rounds of the model that is continued, whose trees read own columns alone."""
+    """Rounds of the continued model, whose trees read only own columns."""
     booster: Booster | None = None
-    """What trains instead of the booster of the settings; None for that one."""
+    """The booster that trains instead of that of the settings; None for that one."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
-        """The same problem, watched on held-out rows in the codes of its own codebooks."""
+        """Return the same problem, watched on held-out rows in the codes of its own codebooks."""
         own = self.layout.own_values(held.table, len(held.y))
         release = held.of_columns(self.layout.private).release
         if self.rows.denoised is not None:
@@ -73,7 +73,7 @@ class PreparedRows:
         return replace(self, problem=replace(self.problem, eval_set=(values, held.y)))
 
     def finished(self, trained: Trained, values: Mapping[int, Replace]) -> TrainedModel:
-        """The model in grid values: every cut between codes gives way to the value behind it."""
+        """Return the model in grid values: each cut between codes becomes the value behind it."""
         return TrainedModel(
             self.layout,
             trained.replaced(values),
@@ -92,9 +92,9 @@ def train_model(
     settings: TrainingSettings,
     held_out: HeldOut | None = None,
 ) -> TrainedModel:
-    """Train on released columns whose codebooks are known, beside own columns.
+    """Train on released columns whose codebooks are known, and on own columns.
 
-    The release is used up: see :func:`prepare_rows`.
+    The list of the release is emptied: see :func:`prepare_rows`.
 
     >>> import opboost as op
     >>> from opboost.training.released_columns import from_sample
@@ -125,8 +125,8 @@ def prepare_rows(
 ) -> PreparedRows:
     """Turn released columns into a problem for a booster: noisy rows, or posterior draws.
 
-    The list is used up, so that no column is held beside the matrix that it becomes.  ``parties``
-    says whose each column is, where trees keep to one party.
+    The list is emptied on the way, so that no column is in memory twice.  ``parties`` names the
+    party of each column if each tree uses the columns of one party.
     """
     earlier = settings.continue_from
     if earlier is None:
@@ -154,7 +154,7 @@ def prepare_rows(
         )
     if earlier is None:
         codes, books = layout.codes(rows.release, rows.repeated(features))
-    else:  # its trees are in grid values already
+    else:  # the continued model's trees are in grid values already
         codes, books = layout.values(rows.release, rows.repeated(features)), {}
     problem = Problem(
         codes,
@@ -181,7 +181,7 @@ def prepare_watched_rows(
     parties: Sequence[str] = (),
     watched: HeldOut | None = None,
 ) -> PreparedRows:
-    """The same, watched by held-out rows if there are some."""
+    """Return the same problem, watched on held-out rows if there are any."""
     prepared = prepare_rows(release, own, target, settings, parties)
     return prepared if watched is None else prepared.with_held_out(watched)
 
@@ -196,10 +196,10 @@ def prepare_stored_rows(
     parties: Sequence[str] = (),
     scratch: Path | None = None,
 ) -> PreparedRows:
-    """The same for columns that stay on disk: noisy rows or draws, a block at a time.
+    """Do the same for columns that stay on disk: noisy rows or draws, one block at a time.
 
-    ``sent`` is the share of rows that send each column; draws are written to ``scratch``, or beside
-    the columns.
+    ``sent`` is the share of rows that send each column.  Draws are written to ``scratch``, or to
+    the folder of the columns.
     """
     layout = _layout(private, own, parties, settings)
     rows = StoredRows(layout, stored, sent, own.table, len(target.y), scratch=scratch)
@@ -233,7 +233,7 @@ def prepare_stored_rows(
 
 
 def values_in(books: Books, trained: Trained) -> dict[int, Replace]:
-    """The values behind the cuts of features whose codebooks are known."""
+    """Return the values behind the cuts of features whose codebooks are known."""
     known = {feature: book for feature, book in books.items() if book is not None}
     return {f: b.last_of if trained.left_up_to else b.value_of for f, b in known.items()}
 
@@ -250,7 +250,7 @@ def _layout(
 
 
 def groups_of(layout: Layout) -> tuple[tuple[int, ...], ...] | None:
-    """The features that may stand in one tree; None where all may."""
+    """Return the groups of features that may occur together in one tree; None if all may."""
     if not layout.parties:
         return None
     return tuple(group for group in layout.groups().values() if group)

@@ -1,4 +1,4 @@
-"""A boosted model in grid values, with what it needs to predict from released or clean columns."""
+"""A boosted model in grid values, and what it needs to predict from released or clean columns."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class TrainedModel:
     """A finished model.
 
     Attributes:
-        layout: What its features are.
+        layout: Its features.
         trained: The stock model, in grid values.
-        posterior: How desensitised rows are predicted; None where the model sees them as they are.
+        posterior: How desensitised rows are predicted; None if the model sees them as they are.
         labels: The classes; None for a regression.
-        denoised: Whether it was trained on posterior draws; None where a file does not tell.
+        denoised: Whether it was trained on posterior draws; None if a file does not say.
         verdict: The held-out losses that ``denoise="auto"`` compared, or None.
-        score: What it is worth on held-out rows; None where none were held out.
-        scores: What parties are asked for where their scores are predicted from; None where trees
-            do not keep to one party.
-        own_rounds: How many of the first rounds read own columns alone; they predict rows that no
+        score: Its score on held-out rows; None if none were held out.
+        scores: What parties are asked for in predictions by score; None if a tree may use the
+            columns of several parties.
+        own_rounds: How many of the first rounds read only own columns; they predict rows that no
             party knows.
     """
 
@@ -54,10 +54,10 @@ class TrainedModel:
     def of_released(
         self, table: Any, release: Sequence[ReleasedColumn], clear: frozenset[int] = frozenset()
     ) -> FloatArray:
-        """Predictions for rows whose private columns were released, beside own columns.
+        """Predict rows from released private columns and own columns.
 
-        The release holds the columns of the layout, in its order.  Those at the places ``clear``
-        hold no noise.
+        The release has the columns of the layout, in its order.  Those at the places ``clear`` have
+        no noise.
         """
         return self.of_released_rows(self.layout.own_values(table, len(release[0])), release, clear)
 
@@ -67,7 +67,7 @@ class TrainedModel:
         release: Sequence[ReleasedColumn],
         clear: frozenset[int] = frozenset(),
     ) -> FloatArray:
-        """The same beside own features of the same rows."""
+        """Predict rows from released private columns and own features."""
         nobody = nobody_sent(release)
         if not self.own_rounds or not nobody.any():
             return self._of_release(release, own, clear)
@@ -98,27 +98,27 @@ class TrainedModel:
     def _by_own_trees(
         self, release: Sequence[ReleasedColumn], own: Matrix, rows: BoolArray
     ) -> FloatArray:
-        """Predictions by the first trees, for rows of which no private column is known."""
+        """Predict, by the first trees, rows of which no private column is known."""
         assert isinstance(self.trained, Staged)
         values = self.layout.values(rows_of(release, rows), own[rows])
         with threads_limited(values.size):
             return next(iter(self.trained.staged(values, [self.own_rounds])))
 
     def of_matrix(self, values: Matrix) -> FloatArray:
-        """Predictions for rows in the features of the layout."""
+        """Predict rows in the features of the layout."""
         with threads_limited(values.size):
             return self.trained.predict(values)
 
     def of_scores(self, table: Any, answers: Mapping[str, ReleasedColumn], rows: int) -> FloatArray:
-        """Predictions for rows whose scores parties released, beside own columns."""
+        """Predict rows from the scores that parties released and from own columns."""
         assert self.scores is not None
         own = self.layout.own_values(table, rows)
         return predicted_by_score(self.layout, self.trained, self.scores, own, answers)
 
     def sent_shares(self) -> dict[Hashable, float] | None:
-        """The share of rows that sent each column, where predictions depend on it.
+        """Return the share of rows that sent each column; None if predictions do not depend on it.
 
-        It is 0 for columns that were left out, because they tell nothing about the label.
+        It is 0 for columns that were left out because they say nothing about the label.
         """
         if self.posterior is None:
             return None
@@ -126,7 +126,7 @@ class TrainedModel:
         return dict(zip(names, self.posterior.coding.sent, strict=True))
 
     def importances(self) -> dict[Hashable, float]:
-        """How much each column was worth; one-hot features count for their column."""
+        """Return the importance of each column; one-hot features count for their column."""
         score = self.trained.importance()
         by_name: dict[Hashable, float] = {}
         place = 0

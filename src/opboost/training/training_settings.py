@@ -1,4 +1,4 @@
-"""How to train, as estimators and the label party are told."""
+"""The settings of a training, which estimators and the label party share."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from opboost.training.denoised_rows import Choice
 from opboost.training.trained_model import TrainedModel
 
 Structure = Literal["free", "by-party"]
-"""Whether a tree may use columns of several parties, or each keeps to those of one."""
+"""Whether a tree may use the columns of several parties, or only those of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How to train.
+    """The settings of a training.
 
     Attributes:
-        booster: What trains: a library on this machine, or a Dask or Spark cluster.
+        booster: The booster: a library on this machine, or a Dask or Spark cluster.
         denoise: As for ``op.OpBoostClassifier``.
-        seed: Of booster and denoiser; None for another one each time.
+        seed: The seed of booster and denoiser; None for another one each time.
         early_stopping: Rounds without a better loss on held-out rows after which training ends.
         verbose: Above zero, progress goes to stderr.
-        name: Who speaks there.
+        name: The name at the start of each progress line.
         continue_from: A model of the same columns to which trees are added, or None.
-        structure: ``"by-party"`` keeps each tree to the columns of one party.
+        structure: ``"by-party"`` restricts each tree to the columns of one party.
     """
 
     booster: Booster
@@ -57,19 +57,19 @@ class TrainingSettings:
         random_state: Any,
         **more: Any,
     ) -> TrainingSettings:
-        """From the parameters that estimators and the label party take."""
+        """Build the settings from the parameters that estimators and the label party take."""
         seed = None
         if random_state is not None:
             seed = int(_generator(random_state).randint(2**31 - 1))
         return cls(make_booster(booster, booster_params), denoise, seed, **more)
 
     def say(self, words: str) -> None:
-        """Tell how far training is, if somebody wants to know."""
+        """Print how far training is, if ``verbose`` asks for it."""
         if self.verbose:
             print(f"{self.name}: {words}", file=sys.stderr)
 
     def say_not_denoised(self, why: str) -> None:
-        """Tell why rows are not denoised, unless nobody asked for it."""
+        """Print why rows are not denoised, unless denoising was not requested."""
         if self.denoise is not False:
             print(f"{self.name}: denoising is off, because {why}.", file=sys.stderr)
 

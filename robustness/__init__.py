@@ -1,6 +1,6 @@
-"""Attacks and accidents, counted: what ``docs/reliability.md`` reports.
+"""Attacks and faults, counted, for ``docs/reliability.md``.
 
-Each file is one kind of trouble, with a function that runs it a given number of times from a given
-seed and tells how many of how many were survived.  The tests call them with small counts, the
-claims with large ones.
+Each file has one kind of attack or fault, and a function that runs it a given number of times from
+a given seed and returns how many were survived.  The tests call them with small counts, the claims
+with large ones.
 """

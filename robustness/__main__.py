@@ -50,7 +50,7 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
 @app.command()
 def faults(kind: str, count: int = 10, seed: int = NOW) -> None:
-    """Inject one kind of fault, COUNT times unless the kind has a fixed number of cases.
+    """Inject one kind of fault, COUNT times unless that kind has a fixed number of cases.
 
     With a COUNT of 0, damage every file in both ways.
     """
@@ -76,7 +76,7 @@ def attacks(
 
 @app.command()
 def leaks(seed: int = NOW, only: str = "", captured: bool = False) -> None:
-    """Search whole and failing jobs for values and IDs, also in what tshark has CAPTURED."""
+    """Search complete and failing jobs for values and IDs; if CAPTURED, also what tshark saw."""
     print(f"seed {seed}")
     found = False
     for name in [only] if only else leak_search.JOBS:

@@ -1,4 +1,4 @@
-"""A job by bundles: every command as a party would type it."""
+"""Run a job by bundles, with every command as a party would type it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robustness.party_processes import Party
 
 
 class Office:
-    """The parties of a scene, and the folders from which a carrier takes their bundles."""
+    """The parties of a federation, and the folders from which a carrier takes their bundles."""
 
     def __init__(self, made, processes=False):
         self.made, self.processes = made, processes
@@ -29,13 +29,13 @@ class Office:
         return [sys.executable, "-m", "opboost", "bundle", verb, "-c", config, *more]
 
     def run(self, party, verb, *given, to=None):
-        """What a command says to a program; it must end well."""
+        """Run a command that must succeed, and return its JSON output."""
         done = self.tried(party, verb, *given, to=to)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def tried(self, party, verb, *given, to=None):
-        """A command that may fail, as a process of its own or in this one."""
+        """Run a command that may fail, in its own process or in this one."""
         command = self.command(party, verb, *given, to=to)
         if self.processes:
             process = Party(command)
@@ -44,20 +44,20 @@ class Office:
         return subprocess.CompletedProcess(command, *run(*command[3:]))
 
     def written(self, party, verb, *given, to=None):
-        """The bundles that a command wrote, by recipient."""
+        """Return the bundles that a command wrote, by recipient."""
         said = self.run(party, verb, *given, to=to)
         return {w["for"]: w["path"] for w in said["written"]}
 
     def begun(self, *more):
-        """The first step: a bundle for each feature party."""
+        """Take the first step, and return a bundle for each feature party."""
         return self.written(LABEL_PARTY, "align", *more)
 
     def sent_back(self, verb, sent):
-        """What each feature party answers to its bundle with this verb."""
+        """Return each feature party's answer to its bundle with this verb."""
         return [self.written(party, verb, bundle)[LABEL_PARTY] for party, bundle in sent.items()]
 
     def queries(self, sent):
-        """The releases, after the pilots of parties that have one; the split queries for them."""
+        """Release, after any pilots, and return the split queries."""
         while sent:
             exports = self.sent_back("export", sent)
             written = self.run(LABEL_PARTY, "split-query", *exports)["written"]
@@ -65,7 +65,7 @@ class Office:
         return {w["for"]: w["path"] for w in written}
 
     def model(self, *more):
-        """The whole job, by bundles; where the model is."""
+        """Run the whole job by bundles, and return the path of the model."""
         sent = self.begun(*more)
         if len(steps_of(load_job(self.made.folder / LABEL_PARTY / "job.toml"))) > 4:
             sent = self.written(LABEL_PARTY, "align", *self.sent_back("align", sent))
@@ -73,5 +73,5 @@ class Office:
         return self.made.folder / LABEL_PARTY / "model.opboost"
 
     def finish(self, queries):
-        """The answers to the split queries, and the model."""
+        """Answer the split queries, and return the path of the model."""
         self.run(LABEL_PARTY, "finish", *self.sent_back("answer", queries))

@@ -14,7 +14,7 @@ typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)  # typ
 
 
 def run(*arguments):
-    """The command line in this process: its output, and its exit status."""
+    """Run the command line in this process; return its output and its exit status."""
     result = typer.testing.CliRunner().invoke(cli.app, list(map(str, arguments)))
     if isinstance(result.exception, OpBoostError):
         return exit_status(result.exception), result.stdout, str(result.exception)

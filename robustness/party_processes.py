@@ -1,4 +1,4 @@
-"""A small federation on real data, and the parties as processes."""
+"""A small federation on real data, with the parties as processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def columns(names, ids=IDS):
 
 
 def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
-    """The first rows, two columns for each party."""
+    """Make a federation on the first rows, with two columns for each party."""
     own = columns(NAMES[:2]).append_column("ill", pa.array(DATA.target)).slice(0, rows)
     pairs = {p: NAMES[3 + 2 * i : 5 + 2 * i] for i, p in enumerate(parties)}
     tables = {p: columns(names).slice(0, rows) for p, names in pairs.items()}
@@ -49,10 +49,10 @@ def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
 
 
 class Party:
-    """The process of a party, as ``subprocess.Popen`` has it.
+    """The process of a party, with the interface of ``subprocess.Popen``.
 
-    It is forked from a process that has loaded the program, which takes seconds; from the first
-    argument on it is the command (robustness/prefork_server.py).
+    It is forked from a process that has already loaded the program, which takes seconds.  From the
+    first argument on it is the command (robustness/prefork_server.py).
     """
 
     def __init__(self, command, folder=None):
@@ -80,7 +80,7 @@ class Party:
         return found[1].strip()
 
     def communicate(self, timeout=120):
-        """What it printed, and what it said, when it has ended."""
+        """Wait until it has ended; return its output and its messages."""
         self.wait(timeout)
         if self._folder.exists():
             self._told = self._data.read_text(), self._said.read_text()
@@ -115,7 +115,7 @@ def serving(made, *more):
 
 
 def wait_for(there, seconds=60):
-    assert waited(there, seconds), "it did not happen"
+    assert waited(there, seconds), "the condition did not become true"
 
 
 def identity_of(made, party):
@@ -123,7 +123,7 @@ def identity_of(made, party):
 
 
 def new_identity(certs, name, *, days=30.0, true=False):
-    """A new identity under the authority of ``certs``, or under another that has its name."""
+    """Return a new identity under the authority of ``certs``, or under another of that name."""
     with tempfile.TemporaryDirectory() as folder:
         if true:
             shutil.copytree(certs / "ca", Path(folder) / "ca")
@@ -141,5 +141,5 @@ def job_hash(made):
 
 
 def as_identity(kit, name):
-    """What a kit holds, whether or not it fits together."""
+    """Return a kit's identity, whether or not its files belong together."""
     return Identity(name, *((kit / f"{part}.pem").read_bytes() for part in PARTS))

@@ -1,8 +1,8 @@
-"""Parties as real processes that start at once: forked from one that has loaded the program.
+"""Start parties as real processes at once, by forking a process that has loaded the program.
 
-A party needs seconds to load and tenths of a second for its work on a small job.  So a server
-process loads everything and waits for orders.  Each party is a fork of it: a process with its own
-files and sockets, which runs the command line from its first argument on.
+A party needs seconds to load, and tenths of a second for a small job.  So a server process loads
+everything and waits for requests.  Each party is a fork of it: a process with its own files and
+sockets, which runs the command line from its first argument on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def waited(there: Callable[[], T], seconds: float, pause: float = 0.05) -> T:
-    """Ask again and again until the answer is true, or time is up; return the last answer."""
+    """Poll until the answer is true or the time is over; return the last answer."""
     end = time.monotonic() + seconds
     while not (found := there()) and time.monotonic() < end:
         time.sleep(pause)
@@ -64,7 +64,7 @@ class Process:
 
 
 class PreforkServer:
-    """The process that has loaded everything, and a folder in which it notes exit statuses."""
+    """The process that has loaded everything, and the folder to which it writes exit statuses."""
 
     def __init__(self, loaded: str = "robustness.preloaded") -> None:
         self._statuses = Path(tempfile.mkdtemp(prefix="opboost-statuses-"))
@@ -88,7 +88,7 @@ class PreforkServer:
         data: Path | None = None,
         absent: Sequence[str] = (),
     ) -> Process:
-        """Run the command line; its messages and its data are appended to files.
+        """Run the command line, and append its messages and its output to files.
 
         Packages that are ``absent`` cannot be imported, as if they were not installed.
         """
@@ -146,7 +146,7 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _note_ended(statuses: Path, *_: object) -> None:
-    """Note the exit status of every child that has ended, in a file named after its number."""
+    """Write the exit status of every ended child to a file that is named after its number."""
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             part = statuses / f"{ended[0]}.part"
@@ -155,7 +155,7 @@ def _note_ended(statuses: Path, *_: object) -> None:
 
 
 def _run(loaded: str, statuses: str) -> None:
-    """Fork for every order that comes in."""
+    """Fork for every request that arrives."""
     importlib.import_module(loaded)
     signal.signal(signal.SIGCHLD, partial(_note_ended, Path(statuses)))
     while line := sys.stdin.readline():

@@ -1,4 +1,4 @@
-"""Everything that parties and decoders use, loaded and compiled: import it once, then fork."""
+"""Load and compile everything that parties and decoders use: import this once, then fork."""
 
 import opboost.boosting.xgboost_backend
 import opboost.cli

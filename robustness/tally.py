@@ -1,4 +1,4 @@
-"""How many of how many were survived."""
+"""Count how many cases were survived."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The outcome of one kind of trouble; each failure is a line that names its case."""
+    """The outcome of one kind of attack or fault; each failure is a line that names its case."""
 
     kind: str
     tried: int = 0
@@ -17,11 +17,11 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """The part that was survived."""
+        """The share of cases that were survived."""
         return self.survived / self.tried if self.tried else 0.0
 
     def after(self, case: str, tried: int, said: Sequence[str]) -> Tally:
-        """The tally after one more case; with complaints, nothing of it was survived."""
+        """Return the tally after one more case; with complaints, none of it counts as survived."""
         if not said:
             return Tally(self.kind, self.tried + tried, self.survived + tried, self.failures)
         failures = (*self.failures, f"{case}: {'; '.join(said)}")
@@ -33,7 +33,7 @@ class Tally:
 
 
 def counted(kind: str, cases: dict[str, list[str]]) -> Tally:
-    """A tally of cases by name, each with its complaints; none is a case survived."""
+    """Return a tally of cases by name; a case without complaints was survived."""
     tally = Tally(kind)
     for name, said in cases.items():
         tally = tally.after(name, 1, said)

@@ -1,7 +1,7 @@
-"""A label party under attack: real processes, what an attack costs them, who is served meanwhile.
+"""A label party under attack: run real processes, measure each attack's cost, serve others.
 
 The parties are ``opboost serve`` with mutual TLS and private alignment; ``shop``, whose certificate
-is valid and which means harm; ``telco``, which is honest; and ``former``, which was revoked.
+is valid and which attacks; ``telco``, which is honest; and ``former``, which was revoked.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ attack may leave in the label party's state, its log included."""
 
 LABEL_SERVER = "opboost.transport.label.label_server"
 PATIENCE = 30.0
-"""Seconds within which an honest call is answered at the latest, also on a busy machine."""
+"""Seconds within which an honest call must be answered, even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attack."""
+    """The outcome of one attack."""
 
     attack: str
     refused: bool
     said: str
-    """What the sender was told, or why the attack counts as not refused."""
+    """The answer that the sender received, or why the attack counts as not refused."""
     log: str
     served: bool
     waited: float
     gate_mb: float
     peer_mb: float
-    """The party's other process: that which trains, or that which joins."""
+    """Megabytes of the party's other process: the one that trains, or the one that joins."""
     disk: int
     seconds: float
     died: bool = False
 
     @property
     def survived(self) -> bool:
-        """Refused with a sentence and a line in the log, others served, nothing used up."""
+        """Whether it was refused and logged, others were served, and no bound was exceeded."""
         bounded = self.gate_mb <= GATE_MB and self.peer_mb <= LABEL_MB and self.disk <= DISK
         return self.refused and bool(self.log) and self.served and bounded
 
@@ -78,7 +78,7 @@ class Outcome:
             f"{mark}  {self.attack}: {self.said} | log: {self.log} | served in {self.waited:.2f} s"
             f" | {self.gate_mb:.0f} and {self.peer_mb:.0f} MB, {self.disk:,} bytes on disk"
             f" | {self.seconds:.1f} s"
-            f"{' | the label_server was started again' if self.died else ''}"
+            f"{' | the label server was restarted' if self.died else ''}"
         )
 
 
@@ -87,12 +87,12 @@ class AcceptedError(Exception):
 
 
 def refused(call: Callable[[], Any], words: str) -> str:
-    """The sentence with which a call is refused; it must be this one, and tell no internals."""
+    """Return the sentence that refuses a call; it must contain these words and no internals."""
     try:
         call()
     except op.PeerError as error:
         return checked(str(error), words)
-    raise AcceptedError(f"It was accepted, where '{words}' was due.")
+    raise AcceptedError(f"It was accepted; expected {words!r}.")
 
 
 def call_refused(
@@ -116,7 +116,7 @@ def put(
     batches: Iterable[pa.RecordBatch] = (),
     compression: str | None = None,
 ) -> None:
-    """Send a stream in whatever form the attacker likes."""
+    """Send a stream in any form."""
     write = pa.ipc.IpcWriteOptions(compression=compression)
     options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
     where = flight.FlightDescriptor.for_path(*path)
@@ -132,15 +132,15 @@ INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|
 
 
 def checked(said: str, words: str) -> str:
-    """A sentence that fits, without internals or raw values."""
+    """Return a refusal if it contains these words and no internals or raw values."""
     if not re.search(words, said) or INTERNALS.search(said):
-        raise AcceptedError(f"The sender was told {said!r}, where '{words}' was due.")
+        raise AcceptedError(f"The sender received {said!r}; expected {words!r}.")
     return said
 
 
 @dataclass(frozen=True, slots=True)
 class HonestRelease:
-    """What the shop would honestly send."""
+    """The release that an honest shop would send."""
 
     schema: Schema
     files: list[Path]
@@ -148,7 +148,7 @@ class HonestRelease:
 
 
 class AttackHarness:
-    """One label party from its start to its model, and attacks on it in between."""
+    """One label party, from its start to its model, with attacks on it in between."""
 
     def __init__(self, folder: Path, crowd: int) -> None:
         self.made = federation(folder, ("shop", "telco", "former"))
@@ -160,7 +160,7 @@ class AttackHarness:
 
     @contextmanager
     def laid(self) -> Iterator[AttackHarness]:
-        """The label party serves while the block runs."""
+        """Run the label party while the block runs."""
         with serving(self.made) as (self.process, self.address):
             try:
                 yield self
@@ -178,7 +178,7 @@ class AttackHarness:
 
     @contextmanager
     def hands(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
-        """A connection after its hello, by default of the shop; tried again for a while."""
+        """Yield a logged-in connection, by default of the shop; retry for a while."""
         end = time.monotonic() + PATIENCE
         who = identity or self.identity()
         while True:
@@ -194,7 +194,7 @@ class AttackHarness:
 
     @contextmanager
     def without_session(self, identity: Identity) -> Iterator[Connection]:
-        """A connection over which nobody has logged in."""
+        """Yield a connection over which nobody has logged in."""
         with closing(Connection(self.address, "shop", LABEL_PARTY, identity)) as connection:
             yield connection
 
@@ -209,7 +209,7 @@ class AttackHarness:
 
     @cached_property
     def release(self) -> HonestRelease:
-        """Align as an honest party would (the honest one does too), and desensitise."""
+        """Align with the honest party as an honest shop would, and desensitise."""
         leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
         self._helpers.append(started_process(leaving))
         config = load_feature(self.made.config("shop"))
@@ -222,13 +222,13 @@ class AttackHarness:
         return HonestRelease(schema, files, receipt)
 
     def announced(self, connection: Connection) -> HonestRelease:
-        """The honest schema and receipt are there; columns may come."""
+        """Send the honest schema and receipt, so that columns may follow."""
         connection.call("schema", self.release.schema, Ack)
         connection.call("receipt", self.release.receipt, Ack)
         return self.release
 
     def finish(self) -> bool:
-        """The honest end: both parties join, the model is written."""
+        """Let both parties join honestly; return whether the model is written."""
         for helper in self._helpers:
             helper.communicate(timeout=60)
         self._helpers.clear()
@@ -236,20 +236,20 @@ class AttackHarness:
         return [d["phase"] for d in done] == ["done", "done"] and self.process.wait(60) == 0
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the log of the gate and of the label party says."""
+        """Return the log lines of the label server and of the label party."""
         files = [self.job / "gate.jsonl", self.job / "label.jsonl"]
         texts = [file.read_text() for file in files if file.exists()]
         return [json.loads(line) for text in texts for line in text.splitlines()]
 
     def label_server(self) -> int:
-        """The gate's process number."""
+        """Return the label server's process number."""
         number = waited(lambda: child_of(self.process.pid, LABEL_SERVER), PATIENCE)
         if number is None:
-            raise AcceptedError("The label server is not there.")
+            raise AcceptedError("The label server is not running.")
         return number
 
     def suffered(self, attack: Attack) -> Outcome:
-        """Run an attack while the honest party calls again and again, and measure."""
+        """Run an attack while the honest party calls repeatedly, and measure its effects."""
         if attack.harness == "release":
             assert self.release
         before, size, label_server = self.lines(), disk(self.state), self.label_server()
@@ -278,9 +278,9 @@ class AttackHarness:
 
     @contextmanager
     def honest_calls(self) -> Iterator[list[float]]:
-        """Let the honest party connect again and again, and once more after the block.
+        """Let the honest party connect repeatedly, and once more after the block.
 
-        Yields the seconds that each connection took, infinity if it failed.
+        Yield the seconds that each connection took, infinity if it failed.
         """
         waits: list[float] = []
         over = threading.Event()
@@ -307,7 +307,7 @@ class AttackHarness:
             connect()
 
     def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
-        """The log's line on the attack, which may come a moment later."""
+        """Return the log's line about the attack, which may be written a moment later."""
 
         def new() -> list[dict[str, Any]]:
             return [line for line in self.lines() if line not in before]
@@ -320,7 +320,7 @@ class AttackHarness:
 
 
 def forget_peak(process: int) -> None:
-    """Let the kernel measure a process's peak from here on."""
+    """Reset the kernel's peak of a process's memory."""
     Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
@@ -328,13 +328,13 @@ def disk(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
     total = 0
     for file in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # removed since it was listed
+        with suppress(FileNotFoundError):  # removed since the listing
             total += file.stat().st_size if file.is_file() else 0
     return total
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Every file of a folder, by its digest."""
+    """Return the digest of every file of a folder."""
     files = [f for f in folder.rglob("*") if f.is_file()]
     return {str(f): hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
@@ -348,7 +348,7 @@ def suffered_command(
     log: Callable[[], str] = lambda: "(standard error)",
     unchanged: Callable[[], Any] = lambda: None,
 ) -> Outcome:
-    """Run a party's command on what means harm: how it must end, and what must stay as it is."""
+    """Run a party's command on hostile input; check how it ends and that it changes nothing."""
     before, size, started = unchanged(), disk(state), time.monotonic()
     peak, process = 0.0, started_process(command)
     while process.poll() is None and time.monotonic() < started + 60:
@@ -361,10 +361,10 @@ def suffered_command(
         if process.returncode != status:
             raise AcceptedError(f"It ended with {process.returncode}: {said[-300:]}")
         if "\x1b" in told or "\x07" in told or len(told) > 2000:
-            raise AcceptedError("The words of the other side came through as they were.")
+            raise AcceptedError("The peer's text was printed unescaped.")
         checked(said, words)
         if unchanged() != before:
-            raise AcceptedError("It left something behind, or noise was drawn for it.")
+            raise AcceptedError("It left files behind, or noise was drawn for it.")
         was_refused = True
     except AcceptedError as error:
         said, was_refused = str(error), False
@@ -374,7 +374,7 @@ def suffered_command(
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A name, when it can be tried, the log's words on it, and what is done.
+    """An attack: its name, when it can be tried, the log's words about it, and its function.
 
     ``harness`` says when: before the rows are aligned ("points"), afterwards ("release"), or at any
     time.  ``run`` returns the sentence that the sender got; it raises if the attack was accepted.
@@ -397,7 +397,7 @@ class Attacks(list[Attack]):
         return added
 
     def calls(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
-        """Add a function that yields calls of the shop: step, message, and words that refuse it."""
+        """Add a function that yields the shop's calls: step, message, and words of the refusal."""
 
         def added(made: Callable[[AttackHarness, str], Iterable[tuple[str, Any, str]]]) -> None:
             def run(harness: AttackHarness) -> str:

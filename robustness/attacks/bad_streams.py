@@ -1,4 +1,4 @@
-"""Attacks by a party of the job: columns that are not what was announced."""
+"""Attacks by a feature party: columns that differ from what it announced."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STREAMS = Attacks()
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
-    """The first column of the honest release, taken apart."""
+    """The parts of the first column of the honest release."""
 
     job: str
     notes: dict[bytes, bytes]
@@ -58,7 +58,7 @@ Make = Callable[[Stream], tuple[pa.Schema, Iterable[pa.RecordBatch]]]
 
 
 def stream_refused(harness: AttackHarness, words: str, make: Make, **more: Any) -> str:
-    """Send a stream in place of the first column, which must be refused and leave nothing."""
+    """Send a stream instead of the first column; it must be refused and leave nothing behind."""
     stream = Stream.of(harness)
     box = harness.job / "parties" / "shop"
     with harness.hands() as (connection, _):
@@ -67,12 +67,12 @@ def stream_refused(harness: AttackHarness, words: str, make: Make, **more: Any) 
         schema, batches = make(stream)
         said = refused(lambda: put(connection, (stream.job, "0"), schema, batches, **more), words)
     if disk(box) != before:
-        raise AcceptedError("Something of the stream was kept.")
+        raise AcceptedError("A part of the stream was kept.")
     return said
 
 
 def head(**change: Any) -> Make:
-    """Return a stream whose head says something else."""
+    """Return a stream with a changed head."""
     return lambda stream: (stream.schema(**change), stream.batches)
 
 
@@ -107,7 +107,7 @@ ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
         (("damaged|impossible", damaged),
          ("ended after 0 of its 569 rows", lambda s: (s.schema(), []))),
 }  # fmt: skip
-"""By name and words of the log: streams, each with the words that refuse it."""
+"""Streams with the words of their refusals, by the attack's name and the words of the log."""
 
 
 def all_refused(harness: AttackHarness, streams: Sequence[tuple[str, Make]]) -> str:
@@ -135,14 +135,14 @@ def an_endless_stream(harness: AttackHarness) -> str:
 
 @STREAMS.add("refused: .*memory", harness="release")
 def a_decompression_bomb(harness: AttackHarness) -> str:
-    """46 kB of zstd that unpack to 1.5 GB."""
+    """Send 46 kB of zstd that unpack to 1.5 GB."""
     bomb = [one_batch(bytes(1_500_000_000))]
     return stream_refused(harness, "more memory", lambda s: (s.schema(), bomb), compression="zstd")
 
 
 @STREAMS.add("refused: .*(impossible length|memory)", harness="release")
 def small_bombs_one_after_the_other(harness: AttackHarness) -> str:
-    """Each fits into the memory that there is; 100 MB at a time."""
+    """Send bombs that each fit into memory, 100 MB at a time."""
     bomb, words = [one_batch(bytes(100_000_000))], "impossible length|more memory"
     for _ in range(5):
         said = stream_refused(harness, words, lambda s: (s.schema(), bomb), compression="zstd")
@@ -168,7 +168,10 @@ def a_column_in_another_place(harness: AttackHarness) -> str:
 
 @STREAMS.add("refused: Column 1 came again with other codes", harness="release")
 def a_column_that_comes_again_with_other_codes(harness: AttackHarness) -> str:
-    """Repeated as it was, nothing happens.  It is the second: other attacks need the first."""
+    """Repeat a column unchanged, which has no effect, then with other codes.
+
+    It is the second column, because other attacks need the first.
+    """
     with harness.hands() as (connection, welcome):
         file = harness.announced(connection).files[1]
         connection.put(welcome.job, 1, file)
@@ -184,14 +187,14 @@ def a_column_that_comes_again_with_other_codes(harness: AttackHarness) -> str:
 
 @STREAMS.add("refused: .*'telco'", harness="release")
 def messages_of_this_job_played_again(harness: AttackHarness) -> str:
-    """One's own change nothing; another party's are not taken from this one."""
+    """Replay its own messages, which change nothing, and another party's, which are refused."""
     with harness.hands() as (connection, welcome):
         release = harness.announced(connection)
         before = tree(harness.job / "parties" / "shop")
         harness.announced(connection)
         harness.announced(connection)
         if tree(harness.job / "parties" / "shop") != before:
-            raise AcceptedError("Messages that came again changed something.")
+            raise AcceptedError("Repeated messages changed something.")
         theirs = dataclasses.replace(release.schema, party="telco")
         call_refused(connection, "schema", theirs, "in the name of 'telco'")
         receipt = harness.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))

@@ -1,4 +1,4 @@
-"""Bundles that mean harm, given to real ``opboost bundle`` processes of honest parties."""
+"""Forged bundles, given to real ``opboost bundle`` processes of honest parties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from robustness.party_processes import federation, identity_of, new_identity
 
 
 class Carrier:
-    """A job by bundles up to the exports, and whoever carries them and means harm."""
+    """A job by bundles up to the exports, and a hostile carrier of its bundles."""
 
     def __init__(self, folder: Path) -> None:
         self.made = federation(folder, ("shop", "telco"), align="given")
@@ -43,7 +43,7 @@ class Carrier:
         return self.exports[party].read_bytes()
 
     def spliced(self, data: bytes) -> Path:
-        """The shop's export with other bytes from byte 1000 on."""
+        """Return the shop's export with other bytes from byte 1000 on."""
         whole = self.export()
         return self.forged(whole[:1000] + data + whole[1000 + len(data) :])
 
@@ -59,7 +59,7 @@ class Carrier:
         by: Identity | None = None,
         **change: object,
     ) -> Path:
-        """What the shop itself would sign, or somebody in its name."""
+        """Return a bundle that the shop signs, or that somebody else signs in its name."""
         identity = by or identity_of(self.made, sender)
         header = replace(self.header(), sender=sender, **change)
         public = read_public(self.certs / f"{LABEL_PARTY}.public", LABEL_PARTY, identity.ca)
@@ -68,14 +68,14 @@ class Carrier:
         return path
 
     def bundle(self) -> Bundle:
-        """The shop's honest export."""
+        """Return the shop's honest export."""
         return open_bundle(self.exports["shop"], identity_of(self.made, "shop").ca)
 
     def header(self) -> Header:
         return self.bundle().header
 
     def opened(self) -> dict[str, bytes]:
-        """The items of the shop's honest export."""
+        """Return the items of the shop's honest export."""
         inside = self.made.folder / "inside"
         if not inside.exists():
             inside.mkdir()
@@ -83,14 +83,14 @@ class Carrier:
         return {file.name: file.read_bytes() for file in sorted(inside.iterdir())}
 
     def suffered(self, forgery: Forgery) -> Outcome:
-        """Give a bundle to the party, and look what came of it."""
+        """Give a bundle to the party, and return the outcome."""
         state = self.made.folder / forgery.party / "state"
         command = self.office.command(forgery.party, forgery.verb, forgery.make(self))
         words, name = forgery.words, forgery.name
         return suffered_command(name, command, 4, words, state, unchanged=lambda: tree(state))
 
     def finish(self) -> bool:
-        """The honest bundles are used after all."""
+        """Finish the job with the honest bundles."""
         queries = self.office.written(LABEL_PARTY, "split-query", *self.exports.values())
         self.office.finish(queries)
         return (self.made.folder / LABEL_PARTY / "model.opboost").exists()
@@ -98,7 +98,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Forgery:
-    """A bundle, who is given it with which verb, and the sentence that refuses it."""
+    """A forged bundle, the party and the verb that receive it, and the sentence that refuses it."""
 
     name: str
     make: Callable[[Carrier], Path]
@@ -109,13 +109,13 @@ class Forgery:
 
 
 def terabytes(carrier: Carrier) -> Path:
-    """A header that announces more than any disk holds, and little behind it."""
+    """Make a header that announces more than any disk holds, followed by little data."""
     plain = replace(carrier.header(), items=(Item("schema", 2**50),)).to_bytes()
     return carrier.forged(MARK + len(plain).to_bytes(8, "big") + plain + bytes(10_000))
 
 
 def bomb(carrier: Carrier) -> Path:
-    """A column of a few kB that unpacks to 1.5 GB."""
+    """Make a column of a few kB that unpacks to 1.5 GB."""
     items = carrier.opened()
     with pa.ipc.open_stream(items["00000.arrow"]) as honest:
         schema = FIELDS.with_metadata(honest.schema.metadata)
@@ -128,7 +128,7 @@ def bomb(carrier: Carrier) -> Path:
 
 
 def steering(carrier: Carrier) -> Path:
-    """A release whose first column's name moves the cursor."""
+    """Make a release whose first column's name moves the cursor."""
     items = carrier.opened()
     schema = decode(items["schema"], Schema)
     spec = json.loads(schema.columns[0].spec) | {"name": "pay\x1b[1A\x1b[2K"}

@@ -1,4 +1,4 @@
-"""Attacks by a party of the job: messages that do not hold together, or more than one can take."""
+"""Attacks by a feature party: inconsistent messages, and too many or too large ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def a_step_that_there_is_not(harness: AttackHarness) -> str:
 
 @MEMBERS.calls("refused: .*(another job|of job)")
 def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
-    """Well signed and whole, as they were in another run."""
+    """Send complete, correctly signed messages of another run."""
     digest, point = bytes(32), b"\2" + bytes(31)
     rows = msg.Rows("shop", OTHER_JOB, ROWS, digest)
     yield "poll", msg.Poll(OTHER_JOB), "works on another job"
@@ -77,7 +77,7 @@ def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
 
 @MEMBERS.add("refused: ")
 def fetching_what_is_another_partys(harness: AttackHarness) -> str:
-    """None of Flight's ways to list or to get is open; the log has those that reach the gate."""
+    """Try Flight's calls to list and get, all of them closed; the log has those that arrive."""
     with harness.hands() as (connection, _):
         client = connection._client
         for attempt in (
@@ -91,7 +91,7 @@ def fetching_what_is_another_partys(harness: AttackHarness) -> str:
                 attempt()
             except (flight.FlightError, pa.ArrowException, NotImplementedError):
                 continue
-            raise AcceptedError("Something was given out.")
+            raise AcceptedError("Data of another party was returned.")
         return refused(lambda: raw_action(connection, "../telco", b""), "no such step")
 
 
@@ -99,7 +99,7 @@ def fetching_what_is_another_partys(harness: AttackHarness) -> str:
 
 
 def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
-    """Sound points under a secret of the attacker's."""
+    """Return valid points under a secret of the attacker."""
     side = PsiPeer(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
     (piece,) = side.pieces()
     return piece
@@ -145,14 +145,14 @@ def points_that_change(harness: AttackHarness) -> str:
 
 
 def told_to_come_again(harness: AttackHarness, connection: Connection, job: str, words: str) -> str:
-    """The label party's own process finds out, and the gate tells the sender."""
+    """Return the refusal that the training process writes and the label server sends."""
     box = harness.job / "parties" / "shop" / "refused"
     waited(box.exists, 20)
     return call_refused(connection, "aligned", msg.Poll(job), words)
 
 
 def forgotten(harness: AttackHarness) -> None:
-    """Raise points that do not fit, so that the label party refuses all and the shop may begin."""
+    """Send unusable raised points, so that the label party forgets all points and starts again."""
     with harness.hands() as (connection, welcome):
         job = welcome.job
         points = atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
@@ -166,7 +166,7 @@ def forgotten(harness: AttackHarness) -> None:
 
 @MEMBERS.add("refused: Another proof of rows came before", harness="release")
 def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
-    """Each claim would tell whether it is right: the first is taken, and no other."""
+    """Send a second claim: each would reveal whether it is right, so only the first is accepted."""
     with harness.hands() as (connection, welcome):
         for _ in range(3):
             guess = RowProof.of(Secret.fresh(), os.urandom(32))
@@ -204,7 +204,7 @@ def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
 
 @MEMBERS.calls("refused: A column's name or category has an invisible character", harness="release")
 def names_that_steer_a_terminal(harness: AttackHarness, job: str) -> Calls:
-    """They would clear the line of the true promise, or turn its order around."""
+    """Send names that would clear the line of the true promise, or reverse its order."""
     schema = harness.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
         spec = json.loads(schema.columns[0].spec) | {"name": name}
@@ -229,7 +229,7 @@ def receipts_that_are_not_its_own(harness: AttackHarness, job: str) -> Calls:
 
 @MEMBERS.add("refused: The receipt is older", harness="release")
 def a_receipt_of_before(harness: AttackHarness) -> str:
-    """One that the shop signed itself, of a ledger that had fewer entries."""
+    """Send a receipt that the shop signed itself when its ledger had fewer entries."""
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
         old = harness.identity().sign(welcome.job, harness.release.receipt.entry - 1, bytes(32))
@@ -254,7 +254,7 @@ def split_values_that_nobody_asked_for(harness: AttackHarness, job: str) -> Call
 
 @MEMBERS.add("cut off: A message is larger than any")
 def a_huge_message(harness: AttackHarness) -> str:
-    """700 MB in one message, where the gate has 512: it is cut off before it is all there."""
+    """Send 700 MB in one message to a server with 512 MB, which closes the connection early."""
     with harness.hands() as (connection, _):
         return refused(
             lambda: raw_action(connection, "hello", bytes(700_000_000)),
@@ -264,7 +264,7 @@ def a_huge_message(harness: AttackHarness) -> str:
 
 @MEMBERS.add("refused: A message of .* bytes is too large")
 def a_large_message(harness: AttackHarness) -> str:
-    """Ten times as large as any message of ours."""
+    """Send a message ten times as large as any valid one."""
     with harness.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "hello", bytes(40_000_000)), "too large")
 
@@ -284,13 +284,13 @@ def a_flood_of_calls(harness: AttackHarness) -> str:
             said = list(pool.map(poll, range(60)))
     turned_away = [words for words in said if "calls open already" in words]
     if len(turned_away) < 20:
-        raise AcceptedError(f"{len(turned_away)} of 60 calls were turned away.")
+        raise AcceptedError(f"Only {len(turned_away)} of 60 calls were refused.")
     return turned_away[0]
 
 
 @MEMBERS.add("cut off: The party has more than 16 connections")
 def many_connections_of_a_party(harness: AttackHarness) -> str:
-    """Whole Flight channels, each idle after its hello."""
+    """Open many Flight channels, each idle after its hello."""
     with contextlib.ExitStack() as stack:
         for _ in range(harness.crowd):
             with contextlib.suppress(op.PeerError):
@@ -300,13 +300,13 @@ def many_connections_of_a_party(harness: AttackHarness) -> str:
 
 @MEMBERS.add("flood: Party 'shop' has 16 calls open already")
 def a_reader_that_does_not_read(harness: AttackHarness) -> str:
-    """Hundreds of calls over HTTP/2 by hand, whose answers may not be sent."""
+    """Open hundreds of calls over hand-made HTTP/2 that forbids to send their answers."""
     with harness.hands() as (_, welcome):
         job, session = msg.encode(msg.Poll(welcome.job)), welcome.session.hex()
     kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit, buffer=4096) as end:
         end.sendall(http2_frames.opening(window=0))
-        with contextlib.suppress(OSError):  # the server may cut it off before all are sent
+        with contextlib.suppress(OSError):  # the server may close it before all are sent
             for number in range(300):
                 end.sendall(http2_frames.action(1 + 2 * number, "aligned", job, session))
         time.sleep(2.0)
@@ -315,7 +315,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
 
 @MEMBERS.add("cut off: Calls were opened and never named a method")
 def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
-    """Begun over one connection, none of them gone on with: each would hold a thread."""
+    """Open calls over one connection without naming a method: each would hold a thread."""
     kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
@@ -327,7 +327,7 @@ def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
 
 @MEMBERS.add("cut off|refused")
 def a_sender_that_crawls(harness: AttackHarness) -> str:
-    """A message that comes by a byte a second keeps its own connection busy, nobody else's."""
+    """Send one byte per second, which occupies only the sender's own connection."""
     kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())

@@ -1,7 +1,7 @@
 """Attacks by the label party on an honest feature party, which is a real ``opboost join``.
 
-The label party that means harm is a Flight server of our own with the true certificate.  Left alone
-it follows the protocol as far as a feature party can tell; each attack changes one answer.
+The hostile label party is a Flight server with the true certificate.  By default it follows the
+protocol as far as a feature party can see; each attack changes one answer.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ NONCE = bytes(range(32))
 
 
 class Impostor(flight.FlightServerBase):
-    """Answers every step; ``lies`` by step replace the honest answers.
+    """A label party that answers every step; ``lies`` replaces honest answers by step.
 
-    What the feature party has sent is kept: steps, the number of codes of each column, points.
+    It records what the feature party sends: steps, the number of codes of each column, points.
     """
 
     def __init__(self, identity: Identity, job: str, lies: dict[str, Answers]) -> None:
@@ -87,7 +87,7 @@ class Impostor(flight.FlightServerBase):
         self.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
 
     def honest(self, step: str, body: bytes) -> bytes:
-        """What a label party answers that has the same people."""
+        """Return the answer of an honest label party that has the same people."""
         steps: dict[str, Callable[[bytes], Any]] = {
             "hello": lambda _: msg.Challenge(os.urandom(32), self.certificate),
             "login": lambda _: msg.Welcome(self.job, NONCE, b"", os.urandom(32)),
@@ -108,7 +108,7 @@ class Impostor(flight.FlightServerBase):
         return msg.Ack(self.job, points.step, (0,))
 
     def aligned(self) -> msg.Ack | msg.Aligned:
-        """Which rows are common, when all points are there."""
+        """Return which rows are common once all points have arrived."""
         if self.theirs is None:
             return msg.Ack(self.job, "feature")
         if self.raised is None:
@@ -122,11 +122,11 @@ class Impostor(flight.FlightServerBase):
         return match.told(self.job, match.rows, self.proof.share)
 
     def proved(self, claim: msg.Claim) -> msg.Proof:
-        """The proof that it knows the rows of which it has shown its half."""
+        """Return the proof that it knows the rows for which it has sent its half."""
         return msg.Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
 
     def everybody(self, theirs: msg.Points) -> msg.Aligned:
-        """An answer that calls all of the party's rows common, without knowing them."""
+        """Return an answer that calls all of the party's rows common without knowing them."""
         bitmap = packed(np.arange(theirs.total), theirs.total)
         self.proof = RowProof.of(self.proof.secret, bytes(32))
         return msg.Aligned(
@@ -134,7 +134,7 @@ class Impostor(flight.FlightServerBase):
         )
 
     def query(self, codes: tuple[int, ...] = (1, 3)) -> msg.SplitQuery | msg.Farewell:
-        """The split query, until it was answered."""
+        """Return the split query until it is answered, then a farewell."""
         if "answer" in self.steps:
             return msg.Farewell(self.job)
         return msg.SplitQuery(self.job, False, (msg.Cuts(0, codes), msg.Cuts(1, codes)))
@@ -146,14 +146,14 @@ CHARGED = ("reserve", "commit")
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """What an impostor answers, and how ``join`` must end: its status, and its sentence."""
+    """An impostor's answers, and the exit status and sentence with which ``join`` must end."""
 
     name: str
     lies: dict[str, Answers]
     status: int
     words: str
     released: bool = False
-    """Whether columns may have been drawn before it came."""
+    """Whether columns may have been drawn before the lie arrives."""
     align: str = "given"
     certificate: str = LABEL_PARTY
     harness: str = "any"
@@ -177,7 +177,7 @@ def raises(error: Exception) -> Answers:
 
 
 def challenge(certificate: Callable[[Impostor], bytes]) -> Answers:
-    """Show a certificate in answer to a hello."""
+    """Answer a hello with this certificate."""
     return says(lambda impostor: msg.Challenge(bytes(32), certificate(impostor)))
 
 
@@ -201,7 +201,7 @@ def bad_points(change: Callable[[msg.Points], msg.Points]) -> Answers:
 
 
 def aligned(change: Callable[[Impostor], msg.Aligned]) -> Answers:
-    """Lie about the common rows, once all points are there."""
+    """Lie about the common rows once all points have arrived."""
 
     def told(impostor: Impostor) -> msg.Ack | msg.Aligned:
         honest = impostor.aligned()
@@ -217,7 +217,7 @@ def half(impostor: Impostor) -> msg.Aligned:
 
 
 def twice(first: Callable[[Impostor], Any], then: Callable[[Impostor], Any]) -> Answers:
-    """One question, and another when the first was answered."""
+    """Ask one question, and another when the first is answered."""
     return says(lambda i: (then if "answer" in i.steps else first)(i))
 
 
@@ -302,7 +302,7 @@ LIES = (
 
 
 class HonestParties:
-    """An honest feature party with its ledger, once for each way of matching rows."""
+    """An honest feature party with its ledger, one for each way of matching rows."""
 
     def __init__(self, folder: Path) -> None:
         self.made: dict[str, LocalFederation] = {}
@@ -315,13 +315,13 @@ class HonestParties:
             self.made[align] = made
 
     def job(self, made: LocalFederation) -> str:
-        """A number of this job file that was not used yet."""
+        """Return an unused number of this job file."""
         self._at += timedelta(seconds=1)
         digest = load_job(made.folder / "shop" / "job.toml").hash
         return f"{self._at:%Y%m%dT%H%M%SZ}-{digest[:4].hex()}"
 
     def suffered(self, lie: Lie) -> Outcome:
-        """Run ``join`` against the impostor, and measure."""
+        """Run ``join`` against the impostor, and measure the effects."""
         made = self.made[lie.align]
         self._tried.add(lie.align)
         impostor = Impostor(self._identity(made, lie.certificate), self.job(made), lie.lies)
@@ -354,12 +354,12 @@ class HonestParties:
         return identity_of(made, certificate)
 
     def _spent(self, made: LocalFederation) -> int:
-        """Draws and charges in the ledger."""
+        """Return the number of draws and charges in the ledger."""
         status, out, _ = cli("ledger", "export", "-c", made.config("shop"))
         return 0 if status else sum(e["kind"] in CHARGED for e in json.loads(out))
 
     def finish(self) -> bool:
-        """After all of it the same party, with the same ledger, takes part in an honest job."""
+        """Run an honest job with the same parties and ledgers after all attacks."""
         for made in self.made.values():
             config = made.config("shop")
             config.write_text(config.read_text().removesuffix(LIMITS))

@@ -1,4 +1,4 @@
-"""Attacks by those who are no party: without a certificate, with a wrong one, with another's."""
+"""Attacks by outsiders: without a certificate, with a wrong one, or with another party's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lax_identity(
     *,
     own: bool = False,
 ) -> Identity:
-    """Return an identity whose certificate names a party in whichever way is asked for.
+    """Return an identity whose certificate names a party in the given way.
 
     The true authority of ``certs`` signs the certificate, unless its ``own`` key does.
     """
@@ -85,7 +85,7 @@ BAD_CERTIFICATES: dict[str, tuple[str, str, Callable[[AttackHarness], Identity]]
         ("'stranger' is no party of this job", "'stranger' is no party of this job",
         lambda h: new_identity(h.certs, "stranger", true=True)),
 }  # fmt: skip
-"""By name: the words of the log, those to the sender, and whose certificate is shown."""
+"""By name: the words in the log, the words to the sender, and the certificate that is shown."""
 
 STRANGERS += [
     Attack(name, "any", log, lambda h, words=words, of=of: hello_refused(h, words, of(h)))
@@ -119,7 +119,7 @@ def another_partys_name(harness: AttackHarness) -> str:
 
 @STRANGERS.add("refused: The certificate of party 'shop' is for")
 def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str:
-    """TLS takes all of them; none opens a session, and none may do anything without one."""
+    """Log in with certificates that TLS accepts; none opens a session or may do anything else."""
     uri, mail = x509.UniformResourceIdentifier("shop"), x509.RFC822Name("shop")
     own, other = x509.DNSName("shop"), x509.DNSName("telco")
     ways: tuple[list[x509.GeneralName], ...] = ([], [uri], [mail], [own, other], [own, uri])
@@ -131,15 +131,15 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
         with harness.without_session(identity) as connection:
             every_step_is_refused(harness, connection)
     if tree(harness.job / "parties" / "shop") != before:
-        raise AcceptedError("Something of theirs was kept.")
+        raise AcceptedError("A file of an outsider was kept.")
     return said
 
 
 @STRANGERS.add(HANDSHAKE)
 def a_recorded_connection_played_again(harness: AttackHarness) -> str:
-    """The bytes of an honest party's connections, taken from the network, TLS and all.
+    """Replay the bytes of an honest party's connections, as recorded on the network.
 
-    A party connects twice: to learn who answers, and to log in to that one.
+    A party connects twice: to learn who answers, and to log in to that server.
     """
     with CountingProxy(harness.address, keep=True) as tap:
         shaken_hands(harness.made, tap.address, harness.identity("telco"))[0].close()
@@ -155,13 +155,13 @@ def garbage_on_the_port(harness: AttackHarness) -> str:
 
 
 def bare_connection(harness: AttackHarness) -> socket.socket:
-    """A connection to the label party without TLS."""
+    """Return a connection to the label party without TLS."""
     host, _, port = harness.address.rpartition(":")
     return socket.create_connection((host, int(port)), timeout=20)
 
 
 def sent_without_tls(harness: AttackHarness, *streams: bytes) -> str:
-    """Send each of these over its own connection, which must be closed."""
+    """Send each stream over its own connection, which the label party must close."""
     for data in streams:
         with bare_connection(harness) as connection:
             connection.sendall(data)
@@ -170,7 +170,7 @@ def sent_without_tls(harness: AttackHarness, *streams: bytes) -> str:
 
 
 def ended(connection: socket.socket) -> str:
-    """Read on until the label party hangs up."""
+    """Read until the label party closes the connection."""
     end = time.monotonic() + 20
     with contextlib.suppress(ConnectionError):
         while time.monotonic() < end:
@@ -183,7 +183,7 @@ def ended(connection: socket.socket) -> str:
 
 
 def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str:
-    """Every call that a party may make, with a message that fits and perhaps a made-up session."""
+    """Try every call of a party with a valid message, and perhaps with a made-up session."""
     job, words = harness.job.name, "has not logged in"
     messages: dict[str, Any] = {
         "want": msg.PointsQuery(job, 0),
@@ -208,7 +208,7 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
 def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
-    """A handler that goes on after it has refused somebody would take them in."""
+    """Continue after a refused login, which a handler that goes on after a refusal would accept."""
     own, other = harness.identity(), harness.identity("telco")
     said_hello = msg.Hello("shop", job_hash(harness.made))
     before = tree(harness.job / "parties" / "shop")
@@ -221,13 +221,13 @@ def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
             call_refused(connection, "login", login, words, msg.Welcome)
             said = every_step_is_refused(harness, connection)
     if tree(harness.job / "parties" / "shop") != before:
-        raise AcceptedError("Something was kept of a party that had not logged in.")
+        raise AcceptedError("A file of a party that had not logged in was kept.")
     return said
 
 
 @STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
 def a_login_played_again(harness: AttackHarness) -> str:
-    """The whole message as the party signed it, over its own connection and over others."""
+    """Replay the party's signed message over its own connection and over others."""
     own, said_hello = harness.identity(), msg.Hello("shop", job_hash(harness.made))
     with harness.without_session(own) as first, harness.without_session(own) as second:
         challenge = first.call("hello", said_hello, msg.Challenge)
@@ -255,7 +255,7 @@ def another_partys_session(harness: AttackHarness) -> str:
 
 @STRANGERS.add("refused: A connection ended before a party called over it")
 def garbage_inside_tls(harness: AttackHarness) -> str:
-    """The attacker has a true certificate, so the handshake is done."""
+    """Send garbage after a handshake with a true certificate."""
     with http2_frames.connected(harness.address, harness.certs / "shop") as end:
         end.settimeout(20)
         end.sendall(http2_frames.opening())
@@ -282,7 +282,7 @@ def a_connection_that_never_says_who_it_is(harness: AttackHarness) -> str:
 
 
 def crowd(harness: AttackHarness, connect: Callable[[], socket.socket]) -> str:
-    """Open many connections and hold them; most are closed by the other side."""
+    """Open many connections and hold them; the label party closes most of them."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:

@@ -1,7 +1,7 @@
-"""Every attack of the catalogue, counted: how many of how many were survived.
+"""Run every attack of the catalogue, and count how many were survived.
 
-Attacks on a label party (``gate``), by a label party on an honest feature party (``join``), and by
-whoever carries bundles (``bundles``).
+There are attacks on a label party (``gate``), by a label party on an honest feature party
+(``join``), and by a carrier of bundles (``bundles``).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from robustness.attacks.by_outsiders import STRANGERS
 
 CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS)
 CROWD = 1000
-"""Connections of those attacks that open many."""
+"""Connections that an attack with many connections opens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All outcomes of a run, and whether the honest parties finished the job after it."""
+    """All outcomes of a run, and whether the honest parties finished their job afterwards."""
 
     seed: int
     outcomes: tuple[Outcome, ...]
@@ -52,7 +52,7 @@ def tried(
     only: str = "",
     told: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Report:
-    """Try attacks in a random order, each once before any comes twice.
+    """Try attacks in a random order, each once before any is repeated.
 
     Each round has a new victim, which finishes its honest job after the attacks.  Attacks on points
     come before those on a release.
@@ -77,10 +77,10 @@ def on_the_label_server(count: int, seed: int, *, crowd: int = CROWD, **how: Any
 
 
 on_a_join = partial(tried, LIES, lambda folder: nullcontext(HonestParties(folder)))
-"""Lies of a label party to a feature party that follows the protocol."""
+"""Try lies of a label party to a feature party that follows the protocol."""
 
 by_bundles = partial(tried, FORGERIES, lambda folder: nullcontext(Carrier(folder)))
-"""Bundles that were altered, repeated, misaddressed or made up."""
+"""Try bundles that were altered, repeated, misaddressed or forged."""
 
 KINDS: dict[str, tuple[Callable[..., Report], int]] = {
     "gate": (on_the_label_server, len(CATALOGUE)),

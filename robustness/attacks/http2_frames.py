@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, as far as an attacker needs it: what no well-behaved client would send."""
+"""Hand-made HTTP/2 frames for attacks, such as no well-behaved client would send."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS = 0, 1, 4
 END_STREAM, END_HEADERS = 1, 4
 WINDOW = 4
-"""The setting that says how many bytes of an answer may be sent before they are acknowledged."""
+"""The setting for how many bytes of an answer may be sent before they are acknowledged."""
 
 
 def connected(address: str, kit: Path, *, buffer: int | None = None) -> ssl.SSLSocket:
-    """A TLS connection with a party's certificate, and nothing sent over it yet."""
+    """Return a TLS connection with a party's certificate, over which nothing was sent yet."""
     context = ssl.create_default_context(cafile=str(kit / "ca.pem"))
     context.check_hostname = False
     context.load_cert_chain(kit / "cert.pem", kit / "key.pem")
@@ -32,7 +32,7 @@ def connected(address: str, kit: Path, *, buffer: int | None = None) -> ssl.SSLS
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """One frame."""
+    """Return one frame."""
     return (
         struct.pack(">I", len(payload))[1:]
         + bytes([kind, flags])
@@ -42,12 +42,12 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def opening(window: int = 65_535) -> bytes:
-    """What a client says first; with a window of 0 no answer may be sent."""
+    """Return a client's first bytes; with a window of 0 no answer may be sent."""
     return PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", WINDOW, window))
 
 
 def headers(stream: int, method: str, session: str = "") -> bytes:
-    """The beginning of a call."""
+    """Return the headers that begin a call."""
     fields = {
         ":method": "POST",
         ":scheme": "https",
@@ -62,7 +62,7 @@ def headers(stream: int, method: str, session: str = "") -> bytes:
 
 
 def action(stream: int, kind: str, body: bytes, session: str = "") -> bytes:
-    """A whole Flight action."""
+    """Return a complete Flight action."""
     message = b"\x0a" + _sized(kind.encode()) + b"\x12" + _sized(body)
     data = b"\0" + struct.pack(">I", len(message)) + message
     return headers(stream, "DoAction", session) + frame(DATA, END_STREAM, stream, data)

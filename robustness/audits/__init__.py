@@ -1,1 +1,1 @@
-"""The auditor tried on faulty mechanisms, side channels of a draw, and whole pipelines."""
+"""Trials of the auditor on faulty mechanisms, side channels of a draw, and whole pipelines."""

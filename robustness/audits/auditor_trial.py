@@ -1,4 +1,4 @@
-"""The auditor, tried: sound mechanisms must pass, broken ones must be caught."""
+"""A trial of the auditor: sound mechanisms must pass, and faulty ones must be caught."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOUND = {
     "subset selection, 10 categories": op.SubsetSelection(range(10), 1.0),
     "Window-map with missing values": op.WindowWithMissing(op.WindowMap(GRID, 1.0)),
     "with missing values": op.WithMissing(op.ClampMap(GRID, 0.64), 1.0, 5),
-    "two of three columns a row": op.Record(
+    "two of three columns per row": op.Record(
         {"age": op.ClampMap(GRID, 0.32), "pay": op.GlobalMap(GRID, 0.32),
          "city": op.ClampMap(GRID, 0.1)},
         op.Budget.sampled(2)),
@@ -42,7 +42,7 @@ SOUND = {
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One audit of a sound mechanism: what was found, and how near the exact loss it came."""
+    """One audit of a sound mechanism: the finding, and how close to the exact loss it came."""
 
     name: str
     pairs: int
@@ -58,6 +58,6 @@ def attacked(name: str, samples: int, pairs: int = 6) -> Tried:
 
 
 def caught(name: str, samples: int) -> bool:
-    """Whether the auditor finds what is wrong with one that is broken."""
+    """Return whether the auditor finds the fault of a faulty mechanism."""
     pairs = 8 if isinstance(BROKEN[name], op.Record) else 45
     return not op.audit(BROKEN[name], samples=samples, pairs=pairs).sound

@@ -1,4 +1,4 @@
-"""Mechanisms broken on purpose: each has the promise of a sound one and draws otherwise."""
+"""Mechanisms that are broken on purpose: each has a sound one's promise and draws differently."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE = op.Domain(1, 100)
 
 
 def broken(draw, epsilon=0.64):
-    """A Clamp-map with its promise that draws by ``draw(m, x, rng)``, where m is the sound one."""
+    """Return a Clamp-map with its promise that draws by ``draw(m, x, rng)``; m is the sound one."""
 
     class Broken(op.ClampMap):
         def sample(self, x, rng=None, **how):
@@ -24,20 +24,20 @@ def broken(draw, epsilon=0.64):
 
 
 def next_column(m, x, rng):
-    """An index that is off by one in one row of the table."""
+    """Draw with an index that is off by one in one row of the table."""
     drawn = m.sample(x, rng)
     return np.where(x == 4, np.minimum(drawn + 1, m.domain.R), drawn)
 
 
 def narrow_table(m, x, rng):
-    """Cumulative thresholds of eight bits: rare outputs vanish from some rows."""
+    """Draw with cumulative thresholds of eight bits: rare outputs vanish from some rows."""
     coarse = np.round(np.cumsum(m.transition_matrix(), axis=1) * 256)
     words = np.random.default_rng().integers(0, 256, x.shape)
     return m.domain.L + (coarse[x - m.domain.L] <= words[..., None]).sum(axis=-1)
 
 
 def redrawn(m, x, rng):
-    """Draws beyond the grid are drawn again instead of clamped: the ends lose twice as much."""
+    """Redraw values beyond the grid instead of clamping them: the ends lose twice as much."""
     x, noise = x.astype(np.int64), op.DiscreteLaplace(m.epsilon)
     out = noise.sample(x, rng)
     while (again := (out < m.domain.L) | (out > m.domain.R)).any():
@@ -46,7 +46,7 @@ def redrawn(m, x, rng):
 
 
 def one_in_a_hundred(m, x, rng):
-    """One row in a hundred repeats the draw of the row before it."""
+    """Repeat the previous row's draw in one row of a hundred."""
     drawn = m.sample(x, rng)
     repeated = np.flatnonzero(np.random.default_rng().random(len(drawn) - 1) < 0.01) + 1
     drawn[repeated] = drawn[repeated - 1]
@@ -54,7 +54,7 @@ def one_in_a_hundred(m, x, rng):
 
 
 def every_piece(m, x, rng):
-    """The keystream's buffer is filled once and read for every piece of a column."""
+    """Fill the keystream's buffer once and read it for every piece of a column."""
     once = m.sample(x[:16_384], rng)
     return np.tile(once, -(-len(x) // 16_384))[: len(x)]
 
@@ -64,19 +64,19 @@ _own = threading.local()
 
 
 def kept_over_fork(m, x, rng):
-    """A generator of the module: a forked child goes on with its parent's stream."""
+    """Draw from a module-level generator: a forked child continues its parent's stream."""
     return m.sample(x, op.SeededRng(int(_shared.integers(0, 2**63))))
 
 
 def same_in_each_thread(m, x, rng):
-    """A generator a thread, all seeded alike."""
+    """Draw from one generator per thread, all with the same seed."""
     if not hasattr(_own, "stream"):
         _own.stream = np.random.default_rng(7)
     return m.sample(x, op.SeededRng(int(_own.stream.integers(0, 2**63))))
 
 
 class FloatNoise(op.DiscreteLaplace):
-    """The textbook's inverse of a uniform float of 16 bits: some integers cannot be reached."""
+    """The textbook inverse of a uniform 16-bit float, which cannot reach some integers."""
 
     def sample(self, x, rng=None, **how):
         generator = np.random.default_rng()
@@ -87,7 +87,7 @@ class FloatNoise(op.DiscreteLaplace):
 
 
 class TrueFlag(op.WithMissing):
-    """Whether a value is missing is told as it is."""
+    """A mechanism that reports truthfully whether a value is missing."""
 
     def sample(self, x, missing, rng=None):
         sound = op.WithMissing(self.mechanism, self.eps_missing, self.constant)
@@ -95,7 +95,7 @@ class TrueFlag(op.WithMissing):
 
 
 class OwnBitSet(op.UnaryEncoding):
-    """The bit of the row's own category is always set."""
+    """A mechanism that always sets the bit of the row's own category."""
 
     def sample_positions(self, position, rng=None):
         sound = op.UnaryEncoding(self.categories, self.epsilon, self.kind)
@@ -105,7 +105,7 @@ class OwnBitSet(op.UnaryEncoding):
 
 
 class HalfForgotten(op.UnaryEncoding):
-    """The level is meant for one bit, and two bits change."""
+    """A mechanism whose level is for one bit, although two bits change."""
 
     def sample_positions(self, position, rng=None):
         twice = op.UnaryEncoding(self.categories, 2 * self.epsilon, self.kind)
@@ -114,7 +114,7 @@ class HalfForgotten(op.UnaryEncoding):
 
 @dataclass(frozen=True)
 class LargestShown(op.Record):
-    """Which column a row releases depends on the values: the largest is shown."""
+    """A record mechanism that always releases the column with the largest value."""
 
     def draw(self, value, count):
         drawn, _ = super().draw(value, count)
@@ -124,7 +124,7 @@ class LargestShown(op.Record):
 
 
 class OneNoiseForAllColumns(op.Record):
-    """Columns of a row share their draw."""
+    """A record mechanism whose columns share one draw per row."""
 
     def draw(self, value, count):
         drawn, chosen = super().draw(value, count)
@@ -162,4 +162,4 @@ BROKEN = {
     "a forked child repeats its parent": broken(kept_over_fork),
     "threads repeat each other": broken(same_in_each_thread),
 }
-"""What is broken, by what is wrong with it."""
+"""The faulty mechanisms, by their fault."""

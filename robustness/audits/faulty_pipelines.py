@@ -1,4 +1,4 @@
-"""Sound pipelines, and pipelines that are broken on purpose, for the audit of a whole release."""
+"""Sound pipelines, and pipelines broken on purpose, for the audit of a whole release."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ SOUND = {
 
 
 def fitted(declared: str, table: pa.Table) -> str:
-    """Bounds that are taken from the data."""
+    """Return a declaration whose bounds are taken from the data."""
     ends = pc.min_max(table["pay"]).as_py()
     return declared.replace("bounds = [0, 3]", f"bounds = [{ends['min']}, {ends['max'] + 1}]")
 
 
 def changed(owner: Any, name: str, made: Callable[[pa.Table, Any], Any]) -> Any:
-    """A fault: a method is replaced by one that is made of the table and the old method."""
+    """Return a fault that replaces a method by one made from the table and the old method."""
 
     @contextmanager
     def fault(table: pa.Table) -> Iterator[None]:
@@ -83,7 +83,7 @@ def true_flag(table: pa.Table, reports: Any) -> Any:
 
 
 def padded(table: pa.Table, add_checksum: Any) -> Any:
-    """Streams that are as much longer as the value is large."""
+    """Lengthen streams by as many bytes as the value is large."""
 
     def sealed(path: Path) -> None:
         with path.open("ab") as file:
@@ -94,13 +94,13 @@ def padded(table: pa.Table, add_checksum: Any) -> Any:
 
 
 def largest(table: pa.Table, sent: Any) -> Any:
-    """The column with the larger value is sent."""
+    """Send the column with the larger value."""
     age, pay = (np.nan_to_num(table[name].to_numpy()) for name in ("age", "pay"))
     return lambda self, people: np.column_stack([age >= pay, age < pay])
 
 
 def sorted_by_value(table: pa.Table, released: Any) -> Any:
-    """Streams leave in an order that depends on the value."""
+    """Send streams in an order that depends on the value."""
 
     def found(self: Any, job: str) -> Any:
         schema, files = released(self, job)

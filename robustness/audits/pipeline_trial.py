@@ -1,4 +1,4 @@
-"""The whole pipeline of a feature party, audited with its randomness fixed.
+"""Audit the whole pipeline of a feature party with its randomness fixed.
 
 A record goes through mapping, gaps, budget, ledger, sampling, coding and messages, as in a job.
 Only the stream of random words is replaced: every word that a sampler may meet is one of a few
@@ -6,8 +6,8 @@ cases, each with an exact chance.  So the distribution of everything that leaves
 bytes of all messages, hence their sizes and order) is known exactly, and any two records are
 compared with the promise, in integers.
 
-Two steps keep it small.  First every case of every word is tried on every column: that gives the
-exact chances of its outputs.  Then a feature party runs the whole job, once for every record and
+Two steps keep this small.  First, every case of every word is tried on every column, which gives
+the exact chances of its outputs.  Then a feature party runs the whole job once for every record and
 output, with words that lead to this output.
 """
 
@@ -50,7 +50,7 @@ RAW = {None: math.nan, 1: 0.5, 2: 1.5, 3: 2.5}
 """A raw value in each cell of a grid over 0 to 3; None is a gap."""
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where the files of a party are quickest; how long they last is not audited here."""
+"""The fastest place for a party's files, whose durability is not audited here."""
 
 Transcript = tuple[bytes, ...]
 Record = tuple[int | None, ...]
@@ -59,7 +59,7 @@ Record = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Some values of a random word that have the same effect: one of them, and their chance."""
+    """Values of a random word with the same effect: one of them, and their total chance."""
 
     word: int
     tail: int
@@ -67,7 +67,7 @@ class Case:
 
 
 def cut_points(cuts: Sequence[int], bits: int) -> list[Case]:
-    """The cases of a number of ``bits`` bits that is compared with these numbers."""
+    """Return the cases of a number of ``bits`` bits that is compared with these numbers."""
     edges = sorted({0, *cuts, 1 << bits})
     rest = bits - 64
     return [
@@ -77,7 +77,7 @@ def cut_points(cuts: Sequence[int], bits: int) -> list[Case]:
 
 
 def table_cases(table: IntegerTable) -> list[Case]:
-    """The cases of the word that chooses an output of a table, whatever the input."""
+    """Return the cases of the word that chooses an output of a table, whatever the input."""
     alias = table.alias
     cases: dict[tuple[int, ...], Case] = {}
     share_bits = table.bits - alias.column_bits
@@ -99,7 +99,7 @@ def table_cases(table: IntegerTable) -> list[Case]:
 
 
 def cases_of(column: PrivateColumn) -> list[list[Case]]:
-    """The cases of each word that the draw of one value takes, in the order of the words."""
+    """Return the cases of each word that the draw of one value takes, in order."""
     table, gaps = distribution_of(column.mechanism), column.flagged()
     assert isinstance(table, IntegerTable)
     if isinstance(gaps, WithMissing):
@@ -115,7 +115,7 @@ def cases_of(column: PrivateColumn) -> list[list[Case]]:
 
 
 class ScriptedSource:
-    """Words that are chosen beforehand for the first row; every other row has the same word."""
+    """A stream with scripted words for the first row, and the same word for every other row."""
 
     def __init__(self, script: Sequence[Case]) -> None:
         self._script = iter(script)
@@ -137,7 +137,7 @@ class ScriptedSource:
 
 @contextmanager
 def scripted(script: Sequence[Case]) -> Iterator[None]:
-    """Let the cryptographic stream give these words."""
+    """Let the cryptographic stream return these words."""
     source = mock.Mock(return_value=ScriptedSource(script))
     with mock.patch.object(streams, "_SecureSource", source):
         yield
@@ -145,13 +145,13 @@ def scripted(script: Sequence[Case]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a feature party declares and promises, and whatever is broken in it."""
+    """What a feature party declares and promises, and the fault that is put into it."""
 
     declared: str
     fault: Callable[[pa.Table], AbstractContextManager[Any]] = nullcontext
-    """Opens a context in which something is broken, in a way that may depend on the table."""
+    """Opens a context with a fault, which may depend on the table."""
     misread: Callable[[str, pa.Table], str] = lambda declared, table: declared
-    """Returns the declaration that is followed instead."""
+    """Returns the declaration that the party follows instead."""
 
     def promised(self) -> Plan:
         return parse(self.declared, "b.toml")
@@ -164,7 +164,7 @@ class Pipeline:
 
 
 def table_of(record: Record, names: Sequence[str]) -> pa.Table:
-    """The person under audit, and another one."""
+    """Return a table of the person under audit and another one."""
     values = {
         name: pa.array([RAW[cell], 1.5], from_pandas=True)
         for name, cell in zip(names, record, strict=True)
@@ -175,7 +175,7 @@ def table_of(record: Record, names: Sequence[str]) -> pa.Table:
 def transcript(
     pipeline: Pipeline, table: pa.Table, key: bytes, script: Sequence[Case]
 ) -> Transcript:
-    """Everything that leaves a feature party in a job, message by message."""
+    """Return everything that leaves a feature party in a job, message by message."""
     sent: list[bytes] = []
     with (
         tempfile.TemporaryDirectory(dir=IN_MEMORY) as place,
@@ -202,7 +202,7 @@ def transcript(
 
 
 def outputs_of(column: PrivateColumn, table: pa.Table) -> list[tuple[Fraction, tuple[Case, ...]]]:
-    """The chance of each output of a column, with words that lead to it."""
+    """Return the chance of each output of a column, with words that lead to it."""
     try:
         prepared = column.prepare(table.slice(0, 1))
     except OpBoostError:
@@ -223,7 +223,7 @@ def outputs_of(column: PrivateColumn, table: pa.Table) -> list[tuple[Fraction, t
 def distribution(
     pipeline: Pipeline, record: Record, key: bytes, chosen: Sequence[bool]
 ) -> dict[Transcript, Fraction]:
-    """The exact chance of each transcript of a record that sends the chosen columns."""
+    """Return the exact chance of each transcript of a record that sends the chosen columns."""
     found: dict[Transcript, Fraction] = {}
     table = table_of(record, pipeline.names())
     with pipeline.fault(table):
@@ -238,7 +238,7 @@ def distribution(
 
 
 def sent_by(sound: Pipeline, key: bytes) -> list[tuple[bool, ...]]:
-    """Which columns each person sends by a ledger's key."""
+    """Return which columns each person sends under a ledger's key."""
     found, ask = [], Drawing._sent
 
     def noted(drawing: Drawing, people: Any) -> Any:
@@ -256,7 +256,7 @@ def sent_by(sound: Pipeline, key: bytes) -> list[tuple[bool, ...]]:
 
 @cache
 def keys_of(declared: str) -> list[tuple[bytes, tuple[bool, ...]]]:
-    """A ledger's key for every choice of columns; both people choose alike."""
+    """Return a ledger's key for every choice of columns; both people choose the same ones."""
     sound = Pipeline(declared)
     count = len(sound.names())
     sent = sound.promised().guarantee().columns_per_row or count
@@ -273,7 +273,7 @@ def keys_of(declared: str) -> list[tuple[bytes, tuple[bool, ...]]]:
 
 @dataclass
 class Audited:
-    """What an audit of a pipeline found."""
+    """The result of an audit of a pipeline."""
 
     pairs: int = 0
     transcripts: int = 0
@@ -307,7 +307,7 @@ def audit(pipeline: Pipeline, records: Sequence[Record]) -> Audited:
 def worst_ratio(
     ours: dict[Transcript, Fraction], theirs: dict[Transcript, Fraction]
 ) -> Fraction | None:
-    """The largest ratio of two chances of one transcript; None if only one record can give it."""
+    """Return the largest ratio of two records' chances of a transcript; None if one is zero."""
     assert sum(ours.values()) == sum(theirs.values()) == 1
     if ours.keys() != theirs.keys():
         return None

@@ -1,4 +1,4 @@
-"""What a draw takes: how many random words, and how long, for one value and for another."""
+"""Measure how many random words and how much time a draw takes, by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robustness.audits.auditor_trial import SOUND
 
 
 class CountedSource:
-    """The cryptographic stream, whose words and further bits are counted."""
+    """The cryptographic stream with counts of its words and further bits."""
 
     def __init__(self, counts: dict[str, int]) -> None:
         self._source, self._counts = op.SecureRng().open(), counts
@@ -31,7 +31,7 @@ class CountedSource:
 
 @dataclass(frozen=True)
 class CountedRng:
-    """Opens counted streams; as secure as the one that it counts."""
+    """A generator that opens counted streams, as secure as those that it counts."""
 
     counts: dict[str, int] = field(default_factory=lambda: {"words": 0, "further": 0})
     secure: bool = True
@@ -41,7 +41,7 @@ class CountedRng:
 
 
 def columns_of(mechanism: object, rows: int) -> dict[str, tuple]:
-    """Columns that differ in every way in which data can: what ``sample`` is called with."""
+    """Return arguments of ``sample`` for columns that differ in every way in which data can."""
     rng = np.random.default_rng(0)
     if isinstance(mechanism, NominalMechanism):
         names = mechanism.categories
@@ -59,7 +59,7 @@ def columns_of(mechanism: object, rows: int) -> dict[str, tuple]:
 
 
 def words_taken(mechanism: object, rows: int) -> dict[str, int]:
-    """How many random words each column takes."""
+    """Return how many random words each column takes."""
     taken = {}
     for name, column in columns_of(mechanism, rows).items():
         rng = CountedRng()
@@ -69,7 +69,7 @@ def words_taken(mechanism: object, rows: int) -> dict[str, int]:
 
 
 def nanoseconds(mechanism: object, rows: int = 1 << 18, rounds: int = 15) -> dict[str, float]:
-    """The median time of a value, for each column, taken in turns so that load falls on all."""
+    """Return each column's median time per value, measured in turns so that load affects all."""
     columns = columns_of(mechanism, rows)
     spent: dict[str, list[float]] = {name: [] for name in columns}
     for _ in range(rounds):
@@ -82,4 +82,4 @@ def nanoseconds(mechanism: object, rows: int = 1 << 18, rounds: int = 15) -> dic
 
 ALONE = {name: m for name, m in SOUND.items() if not isinstance(m, op.Record)}
 TIMED = {name: m for name, m in ALONE.items() if not isinstance(m, NominalMechanism)}
-"""Those that do not spend most of their time on looking categories up."""
+"""The mechanisms that do not spend most of their time looking up categories."""

@@ -1,1 +1,1 @@
-"""Kills, full disks, damaged files, broken connections: a job must survive each."""
+"""Kills, full disks, damaged files and broken connections, each of which a job must survive."""

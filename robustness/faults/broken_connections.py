@@ -1,7 +1,7 @@
-"""Connections that are cut, that go silent without being closed, and that are slow.
+"""Connections that end, that go silent without being closed, and that are slow.
 
-Each feature party reaches the label party through a relay that does the harm; nobody is started
-again, so the parties themselves have to notice and to go on.
+Each feature party reaches the label party through a proxy that causes the fault.  Nobody restarts a
+party, so the parties themselves have to notice and to continue.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from robustness.faults.faults_harness import PARTIES, staged
 from robustness.tally import Tally
 
 ENOUGH = 30_000
-"""Bytes of a connection within which harm is done: about what a party exchanges in a job."""
+"""Bytes of a connection within which the fault occurs: about what a party exchanges in a job."""
 
 
 class Fate:
-    """What becomes of one connection: its end after some bytes, silence instead, or a slow pace."""
+    """The fault of one connection: its end after some bytes, silence instead, or a slow pace."""
 
     def __init__(self, after: int | None = None, silent: bool = False, pace: float = 0.0) -> None:
         self._left, self.silent, self.pace = after, silent, pace
         self._lock, self.fallen = threading.Lock(), False
 
     def room(self, size: int) -> int:
-        """Return how many of the next bytes go through."""
+        """Return how many of the next bytes pass through."""
         with self._lock:
             taken = size if self._left is None else min(size, self._left)
             self._left = None if self._left is None else self._left - taken
             return taken
 
     def fall(self) -> int:
-        """Count the harm once for both directions."""
+        """Count the fault once for both directions."""
         with self._lock:
             first, self.fallen = not self.fallen, True
             return int(first)
 
 
 class Link(CountingProxy):
-    """A relay on loopback; ``fate`` tells what becomes of each connection in turn."""
+    """A proxy on loopback; ``fate`` returns the fault of each connection in turn."""
 
     def __init__(self, address: str, fate: Callable[[], Fate]) -> None:
         super().__init__(address)
@@ -80,7 +80,7 @@ class Link(CountingProxy):
                     self.harmed += fate.fall()
                     break
             while fate.fallen and fate.silent and source.recv(1 << 16):
-                pass  # taken, acknowledged, never handed on
+                pass  # received, acknowledged, never forwarded
         if not (fate.fallen and fate.silent):
             _shut(source, sink)
 
@@ -92,12 +92,12 @@ def _shut(*ends: socket.socket) -> None:
 
 
 def cut(count: int, seed: int, *, a_link: int = 4) -> Tally:
-    """Connections that end at a random byte, several a party and job."""
+    """End connections at a random byte, several per party and job."""
     return _harmed("cut connection", count, seed, a_link, silent=False)
 
 
 def half_open(count: int, seed: int) -> Tally:
-    """Connections that go silent at a random byte and are never closed, one a party and job."""
+    """Silence connections at a random byte without closing them, one per party and job."""
     return _harmed("half-open connection", count, seed, 1, silent=True)
 
 
@@ -114,20 +114,20 @@ def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> T
 
 
 def slow(count: int, seed: int) -> Tally:
-    """Jobs whose parties have from 5 to 50 kB a second."""
+    """Run jobs whose parties have from 5 to 50 kB per second."""
     rng = random.Random(f"slow {seed}")
     tally = Tally("slow peer")
     for _ in range(count):
         pace = {p: rng.uniform(5e3, 5e4) for p in PARTIES}
         fates = {p: iter(partial(Fate, pace=pace[p]), None) for p in PARTIES}
-        tally = tally.after(f"at {pace} bytes a second", 1, _job(fates)[1])
+        tally = tally.after(f"at {pace} bytes per second", 1, _job(fates)[1])
     return tally
 
 
 def _job(fates: dict[str, Iterator[Fate]]) -> tuple[int, list[str]]:
     """Run a job over links whose connections have these fates.
 
-    Returns how many connections were harmed, and what does not hold afterwards.
+    Return how many connections were disturbed, and what is wrong afterwards.
     """
     with staged() as harness, ExitStack() as stack:
         links = {

@@ -1,7 +1,7 @@
 """A clock that is set back between a kill and the restart.
 
-The clock is that of one party's processes, through libfaketime, which the system's package or the
-Python package of that name brings along; the other parties' goes on as it did.
+Only one party's processes see the changed clock, through libfaketime, which comes with the system's
+package or the Python package of that name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PLACES = (
     "/usr/local/lib/faketime/libfaketime.so.1",
 )
 WITHIN, BEFORE = "-12h", "-3d"
-"""Set back to a time at which the certificates are valid, and to one at which they are not yet."""
+"""Offsets to a time at which the certificates are valid, and to one at which they are not yet."""
 
 
 def library() -> Path | None:
-    """Where libfaketime is; None where it is not installed, or stops programs from sleeping."""
+    """Return the path of libfaketime; None if it is missing, or stops programs from sleeping."""
     found = importlib.util.find_spec("libfaketime")
     own = [Path(p) for p in found.submodule_search_locations or ()] if found else []
     files = [f for place in own for f in place.rglob("libfaketime.so.1")]
@@ -34,7 +34,7 @@ def library() -> Path | None:
 
 
 def _lets_sleep(preload: Path) -> bool:
-    """Version 0.9.10 refuses to sleep until a moment of a clock that it does not change."""
+    """Return whether programs can sleep: version 0.9.10 breaks sleeping by an unchanged clock."""
     command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
     return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
 
@@ -44,7 +44,7 @@ def _faked(preload: Path, how: str) -> dict[str, str]:
 
 
 def set_back(victim: str) -> Tally:
-    """Kill a party in mid-job and start it again in the past: first too far back, then not."""
+    """Kill a party in mid-job and restart it in the past: first too far back, then not."""
     cases = {f"{victim} {how}": _trial(victim, how) for how in (BEFORE, WITHIN)}
     return counted("clock set back", cases)
 

@@ -1,8 +1,8 @@
-"""Damaged files: a bit flipped, or the end cut off, in each file of a job that was killed.
+"""Damaged files: flip a bit or cut off the end of each file of a killed job.
 
-A job is brought to a point and all its parties are killed; of the folders that they leave, one file
-is damaged in each trial and the parties are started again.  Either the job is finished as if
-nothing had been, or a party refuses with a sentence that names the file and the next step.
+A job runs to a given point, and all its parties are killed.  Each trial damages one file in the
+folders that they leave, and restarts the parties.  Either the job finishes as if nothing had
+happened, or a party refuses with a sentence that names the file and the next step.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ POINTS = {
     "asked": "bank/state/*/parties/telco/query",
     "answered": "bank/state/*/parties/shop/answer",
 }
-"""Where a job is cut short: when a file is there."""
+"""The points at which a job is killed: when a file appears."""
 
 HERE = (LABEL_PARTY, "shop", "keys")
-"""Whose files are damaged: the label party's and one feature party's."""
+"""The parties whose files are damaged: the label party and one feature party."""
 
 NEXT_STEPS = (
     *("Bring ", "Restore ", "--again", "byte by byte", "Save it as", "hex digits", "job.toml"),
@@ -59,7 +59,7 @@ def run(count: int | None, seed: int) -> Tally:
 
 
 def _cut_short(point: str, keep: Path) -> list[str]:
-    """Bring a job to a point, kill everyone, keep what is there; the files to be damaged."""
+    """Run a job to a point, kill every party, keep the folders; return the files to damage."""
     with staged() as harness:
         harness.start_all()
         if not harness.wait(lambda: harness.has(POINTS[point])):
@@ -76,7 +76,7 @@ def _files(folder: Path) -> Iterator[Path]:
         for file in (folder / home).rglob("*"):
             other = home == LABEL_PARTY and "telco" in file.parts
             inputs = file.suffix in (".parquet", ".toml") and file.name != "job.toml"
-            shared = file.name.endswith("-shm")  # rebuilt by SQLite whenever nobody has it open
+            shared = file.name.endswith("-shm")  # SQLite rebuilds it when nobody has it open
             if file.is_file() and file.stat().st_size and not (other or inputs or shared):
                 yield file
 
@@ -109,9 +109,9 @@ def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
 
 
 def _unread_run(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
-    """A run of the ledger is checked when it is read; unread, ``verify`` must name it.
+    """Return complaints unless ``verify`` names a damaged run that the job did not read.
 
-    It is brought back afterwards, so that all else can be looked at.
+    The run is restored afterwards, so that everything else can be checked.
     """
     if file.parent.name != "runs":
         return []
@@ -123,7 +123,7 @@ def _unread_run(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
 
 
 def _needs_nothing_of(harness: FaultsHarness, file: Path) -> bool:
-    """Whether the file's party had answered: the label party makes its model without it then."""
+    """Return whether the file's party had answered, so that the model can be made without it."""
     folder = file.relative_to(harness.home(LABEL_PARTY).parent).parts[0]
     party = file.stem if folder == "keys" else folder
     state = harness.home(LABEL_PARTY) / "state"

@@ -1,6 +1,6 @@
-"""A second start of a party whose first process is still at work.
+"""Start a party again while its first process is still running.
 
-One feature party comes late, so that the others are at work for as long as it takes.
+One feature party starts late, so that the others run for long enough.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from robustness.tally import Tally, counted
 
 
 def run(count: int, seed: int) -> Tally:
-    """Start each party again in turn, a random while after it has begun to work."""
+    """Start each party in turn a second time, at a random moment after its start."""
     rng = random.Random(seed)
     cases = {}
     for number in range(count):

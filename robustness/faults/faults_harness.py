@@ -1,8 +1,8 @@
-"""A small federation to do harm to, with every party as a process, and what must hold afterwards.
+"""Inject faults into a small federation of processes, and check what must hold afterwards.
 
-Noise is cryptographic, so two jobs on fresh ledgers differ.  What is compared is stricter: when a
-disturbed job is done, an undisturbed one over a copy of the same ledgers must draw nothing, charge
-nothing, and give the same model, byte by byte.
+Noise is cryptographic, so two jobs on fresh ledgers differ.  The check is stricter: after a
+disturbed job, an undisturbed one over a copy of the same ledgers must draw nothing, charge nothing,
+and give the same model, byte by byte.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ ROWS = 150
 COLUMNS = 2
 EPSILON = 2.0
 PATIENCE = 90.0
-"""Seconds in which a job must be done after the harm."""
+"""Seconds within which a job must be done after the fault."""
 
 REACH = 25
-"""Seconds for which a feature party looks for a label party that is not there."""
+"""Seconds for which a feature party tries to reach a label party that does not answer."""
 
 RESUMED = "Resuming job"
-"""What a party says when it is started again in mid-job."""
+"""The start of the message of a party that is restarted in mid-job."""
 
 
 @lru_cache(maxsize=1)
 def _template() -> LocalFederation:
-    """A federation that is copied for each trial: keys and tables are made once."""
+    """Return a federation that each trial copies, so that keys and tables are made once."""
     folder = Path(tempfile.mkdtemp(prefix="opboost-stage-"))
     booster = {"num_boost_round": 6, "max_depth": 3, "nthread": 1}
     made = federation(folder, PARTIES, rows=ROWS, epsilon=EPSILON, booster=booster)
@@ -65,7 +65,7 @@ def _template() -> LocalFederation:
 
 
 class FaultsHarness:
-    """One job whose parties can be started, killed and started again.
+    """One job whose parties can be started, killed and restarted.
 
     ``where`` holds the address to which each feature party connects.  With an ``environment``,
     parties are started by their commands, which takes seconds.
@@ -81,7 +81,7 @@ class FaultsHarness:
         self.listen()
 
     def listen(self) -> None:
-        """Let the label party listen on a port of its own."""
+        """Let the label party listen on its own port."""
         self.address = f"127.0.0.1:{free_port()}"
         self.configure(LABEL_PARTY, "listen", f'"{self.address}"')
         self.where = dict.fromkeys(PARTIES, self.address)
@@ -92,7 +92,7 @@ class FaultsHarness:
         file.write_text(re.sub(f"{setting} = .*", f"{setting} = {value}", file.read_text()))
 
     def be_patient(self) -> None:
-        """Let feature parties look for the label party for as long as it takes."""
+        """Let feature parties try to reach the label party for as long as it takes."""
         for party in PARTIES:
             self.configure(party, "connect_seconds", "600")
 
@@ -100,7 +100,7 @@ class FaultsHarness:
         return self.folder / party
 
     def start(self, party: str) -> subprocess.Popen[bytes] | Process:
-        """Start a party, perhaps once more."""
+        """Start or restart a party."""
         process: subprocess.Popen[bytes] | Process
         command = self.federation.command(party)
         if party != LABEL_PARTY:
@@ -137,7 +137,7 @@ class FaultsHarness:
         return 1
 
     def said(self, party: str) -> str:
-        """All that a party's processes said so far."""
+        """Return all messages of a party's processes so far."""
         file = self.home(party) / "said"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -145,18 +145,18 @@ class FaultsHarness:
         return self.said(party).strip().splitlines()
 
     def wait(self, there: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-        """Look closely until something is there; return whether it came in time."""
+        """Wait for a condition, with frequent checks; return whether it held in time."""
         return bool(waited(there, seconds, 0.0005))
 
     def has(self, pattern: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a file exists."""
         return next(self.folder.glob(pattern), None) is not None
 
     def over(self, party: str) -> bool:
         return self.processes[party].poll() is not None
 
     def finished(self, seconds: float = PATIENCE) -> list[str]:
-        """Wait for the parties; complaints about those that did not end well."""
+        """Wait for the parties; return complaints about those that failed."""
 
         def over() -> bool:
             statuses = [process.poll() for process in self.processes.values()]
@@ -176,7 +176,7 @@ class FaultsHarness:
             process.wait(30)
 
     def complaints(self) -> list[str]:
-        """What does not hold of a job that is done; nothing if all does."""
+        """Return what is wrong with a finished job; empty if nothing is."""
         found = [c for party in PARTIES for c in self._ledger_complaints(party)]
         found += self._left_behind()
         found += self.tracebacks()
@@ -191,7 +191,7 @@ class FaultsHarness:
         return [f"{p} showed a traceback" for p in ALL if "Traceback" in self.said(p)]
 
     def undisturbed(self) -> dict[str, bytes]:
-        """The model of an undisturbed run over copies of the ledgers, in this process."""
+        """Return the model of an undisturbed run over copies of the ledgers, in this process."""
         config = load_label(self.federation.config(LABEL_PARTY))
         with tempfile.TemporaryDirectory() as place:
             ledgers, parties = [], []
@@ -225,7 +225,7 @@ class FaultsHarness:
         for kind in ("open", "align", "aligned", "answer"):
             if kinds[kind] != 1:
                 found.append(f"{party}'s ledger has {kinds[kind]} entries {kind!r}")
-        # A release that was cut short is made again from memory: one more entry, nothing charged.
+        # An interrupted release is repeated from the ledger: one more entry, nothing charged.
         if not kinds["commit"] or kinds["reserve"] != kinds["commit"] + kinds["abort"]:
             found.append(f"{party}'s ledger has the entries {dict(kinds)}")
         level = (10 - 1) * EPSILON
@@ -238,7 +238,7 @@ class FaultsHarness:
         return found
 
     def _left_behind(self) -> list[str]:
-        """Files that a finished job does not have: half-written ones, secrets, draws."""
+        """Return files that a finished job must not have: half-written ones, secrets, draws."""
         names = ("*.part", ".secret*", "secret", "*.draws", "*.doubled")
         return [
             f"{file.relative_to(self.folder)} is left behind"
@@ -249,7 +249,7 @@ class FaultsHarness:
 
 
 def _copied_ledger(section: LedgerSection, place: Path) -> Ledger:
-    """A copy of a ledger with a copy of its key, whose witness goes on with the copy."""
+    """Return a copy of a ledger with its key; the chain's witness follows the copy."""
     shutil.copytree(section.folder, place / "ledger")
     key = place / "ledger.key"
     key.touch(mode=0o600)
@@ -258,7 +258,7 @@ def _copied_ledger(section: LedgerSection, place: Path) -> Ledger:
 
 
 def _draws(ledger: Ledger) -> list[tuple[str, bytes]]:
-    """Every cell that was drawn: its attribute, and whom it is about."""
+    """Return every drawn cell: its attribute, and the person it is about."""
     found = []
     for run in ledger.runs():
         file = ledger.run_file(run)
@@ -269,7 +269,7 @@ def _draws(ledger: Ledger) -> list[tuple[str, bytes]]:
 
 
 def content(model: Path | BytesIO) -> dict[str, bytes]:
-    """Return what an archive holds, without the times at which its parts were packed."""
+    """Return an archive's content, without the times at which its parts were packed."""
     with zipfile.ZipFile(model) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -278,7 +278,7 @@ def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
     """Count a party's ledger entries by kind, without blocking the party."""
     file = harness.home(party) / "ledger" / "ledger.sqlite"
     with (
-        suppress(sqlite3.Error),  # not there yet, or being written
+        suppress(sqlite3.Error),  # missing so far, or being written
         closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
     ):
         return Counter(kind for (kind,) in db.execute("SELECT kind FROM entries"))
@@ -287,7 +287,7 @@ def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
 
 @contextmanager
 def staged() -> Iterator[FaultsHarness]:
-    """A fresh federation, removed with its processes at the end."""
+    """Yield a fresh federation; remove it and its processes at the end."""
     with tempfile.TemporaryDirectory(prefix="opboost-trial-") as folder:
         harness = FaultsHarness(Path(folder))
         try:

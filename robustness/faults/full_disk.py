@@ -1,9 +1,9 @@
-"""A full disk at every block: a party's home on a small file system.
+"""Fill the disk at every block: a party's home is on a small file system.
 
-In the first job the party has no room at all, in the next one block of 4 kB, and so on, until a job
-needs no more: so each block that a job takes is once the one that is lacking.  The party fails for
-want of room, is given plenty, and is started again with the same command.  Mounting needs the right
-to do so; where it is lacking, :func:`may_mount` says it.
+In the first job the party has no free space, in the next one block of 4 kB, and so on, until a job
+needs no more.  So each block that a job needs is missing once.  The party fails because the disk is
+full, gets plenty of space, and is restarted with the same command.  :func:`may_mount` says whether
+this process has the right to mount file systems.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from robustness.tally import Tally, counted
 
 BLOCK = 4096
 MOST = 4000
-"""Blocks that are plenty."""
+"""Blocks that are more than enough."""
 
 
 def may_mount() -> bool:
-    """Whether small file systems can be mounted here."""
+    """Return whether small file systems can be mounted here."""
     with tempfile.TemporaryDirectory() as place:
         if _mounted(Path(place), BLOCK):
             return False
@@ -34,7 +34,7 @@ def may_mount() -> bool:
 
 
 def run(victim: str, *, step: int = 1) -> Tally:
-    """A job for each ``step``-th block that the victim needs, with a disk that is full there."""
+    """Run a job for each ``step``-th block that the victim needs, and fill the disk there."""
     cases: dict[str, list[str]] = {}
     for room in range(0, MOST, step):
         found = _trial(victim, room)
@@ -45,7 +45,7 @@ def run(victim: str, *, step: int = 1) -> Tally:
 
 
 def _trial(victim: str, room: int) -> list[str] | None:
-    """What is wrong with a job whose disk was full once; nothing when it had room enough."""
+    """Return what is wrong with a job whose disk was full once; None if it had enough space."""
     with staged() as harness, _small(harness, victim, room) as disk:
         harness.be_patient()
         harness.start_all()
@@ -67,12 +67,12 @@ def _trial(victim: str, room: int) -> list[str] | None:
 
 @contextmanager
 def _small(harness: FaultsHarness, victim: str, room: int) -> Iterator[Path]:
-    """The party's home on a file system that has its own tables, and room for so many blocks."""
+    """Yield the party's home on a file system with this many free blocks."""
     home = harness.home(victim)
     aside = harness.folder / f"{victim}-before"
     home.rename(aside)
     home.mkdir()
-    # What the party says is kept elsewhere: it is the harness's file, not the party's.
+    # The party's messages are kept elsewhere, because that file is the harness's.
     (harness.folder / f"{victim}-said").touch()
     files = sum(-(-f.stat().st_size // BLOCK) for f in aside.rglob("*") if f.is_file())
     problem = _mounted(home, (files + 1 + room) * BLOCK)

@@ -1,7 +1,7 @@
 """``kill -9`` of each party at every phase boundary of a job, and at random moments.
 
-A boundary is something that others can see: a file of the job's folder that is there, or an entry
-of the ledger.  The party is killed when it appears and started again with the same command.
+A boundary is something that others can see: a file in the job's folder, or an entry of the ledger.
+When it appears, the party is killed and restarted with the same command.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AT_LABEL = (
     (f"{JOB}/parties/telco", "00000.feature 00000.raised aligned proved receipt 00001.arrow sent"),
     (f"{JOB}/parties/telco", "query answer farewell"),
 )
-"""What the label party has on its disk, by folder."""
+"""The label party's files, by folder."""
 
 AT_FEATURE = (
     ("keys", "{party}.key"),
@@ -50,7 +50,7 @@ ENTRIES = ("open", "align", "aligned", "reserve", "commit", "answer")
 
 
 def boundaries(victim: str) -> list[str]:
-    """The names of all boundaries at which a party is killed."""
+    """Return the names of all boundaries at which a party is killed."""
     folders, entries = (AT_FEATURE, ENTRIES) if victim in PARTIES else (AT_LABEL, ())
     files = [f"{folder}/{name}" for folder, names in folders for name in names.split()]
     return [*(f.format(party=victim) for f in files), *(f"ledger: {kind}" for kind in entries)]
@@ -60,7 +60,7 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
     """Kill a party at each of its boundaries (or the chosen ones), one job each."""
     cases = {}
     for name in chosen or boundaries(victim):
-        for _ in range(3):  # a file that is there for a moment only may be missed
+        for _ in range(3):  # a file that exists only for a moment may be missed
             kills, said = _killed(victim, [partial(_seen, victim, name)])
             if kills or said:
                 cases[name] = said
@@ -71,8 +71,8 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
 def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
     """Kill a party ``count`` times at random moments, up to ``a_job`` times in one job.
 
-    Half of the moments are spread over the whole life of its process, half over the part in which
-    it works on the job.  Those that come after its end do not count.
+    Half of the moments are spread over the whole life of its process, half over the time in which
+    it works on the job.  Moments after its end do not count.
     """
     rng = random.Random(f"{victim} {seed}")
     life, working = _spans(victim)
@@ -89,7 +89,7 @@ def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
 
 
 Moment = Callable[[FaultsHarness], Callable[[], bool]]
-"""Given a stage whose victim has just been started: a test whether the moment has come."""
+"""A function from a harness with a newly started victim to a test for the moment to kill it."""
 
 
 def _seen(victim: str, boundary: str, harness: FaultsHarness) -> Callable[[], bool]:
@@ -105,7 +105,7 @@ def _after(seconds: float, harness: FaultsHarness) -> Callable[[], bool]:
 
 
 def _spans(victim: str) -> tuple[float, float]:
-    """Seconds that a party's process lives in an undisturbed job, and after which it works."""
+    """Return the seconds that a party runs in an undisturbed job, and after which it works."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()
@@ -119,8 +119,10 @@ def _spans(victim: str) -> tuple[float, float]:
 
 
 def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
-    """Run a job in which a party is killed at each of the moments; how often that was, and what
-    does not hold then."""
+    """Run a job and kill a party at each of the moments.
+
+    Return how often it was killed, and what is wrong afterwards.
+    """
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         harness.start_all()
@@ -143,7 +145,7 @@ def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
 
 
 def begun_and_killed(harness: FaultsHarness, victim: str) -> None:
-    """Start everyone, and kill a party in the middle of its work."""
+    """Start every party, and kill one in the middle of its work."""
     harness.start_all()
     middle = f"{PARTIES[0]}/state/*/schema" if victim == LABEL_PARTY else f"{victim}/state/*/common"
     if not harness.wait(lambda: harness.has(middle)):
@@ -152,7 +154,7 @@ def begun_and_killed(harness: FaultsHarness, victim: str) -> None:
 
 
 def _begun(harness: FaultsHarness, party: str) -> bool:
-    """Whether the party has anything of a job that is not over."""
+    """Return whether the party has files of an unfinished job."""
     name = "job.json" if party == LABEL_PARTY else "binding.json"
     state = harness.home(party) / "state"
     over = "ended" if party == LABEL_PARTY else "manifest.json"

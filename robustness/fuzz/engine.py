@@ -1,4 +1,4 @@
-"""Run cases in worker processes; count what ends, hangs or bloats a worker, and keep its bytes.
+"""Run cases in worker processes; count cases that kill, hang or bloat a worker, and keep them.
 
 Each target has its own worker.  The worker writes each case to shared memory before it feeds the
 case to the decoder.  If the worker dies (a fault in native code) or takes too long, the shared
@@ -33,16 +33,16 @@ from robustness.fuzz.target import FuzzDrill, Target, judged
 FORKSERVER = multiprocessing.get_context("forkserver")
 
 LEAST = 5_000
-"""Cases of every target in a large run, if it is not too slow for so many."""
+"""The least cases of every target in a large run, unless it is too slow for that many."""
 
 FEW = 20
-"""Crashes of one target after which it is given up: they are the same few."""
+"""Crashes after which the engine gives up a target, because they repeat."""
 
 PREPARING, OVER = -1, -2
-"""In place of a case: before the first one, and after the last one."""
+"""Values instead of a case number: before the first case, and after the last one."""
 
 SLATE_BYTES = 4 * MAX_CASE_BYTES
-"""Room for a case of several parts that were spoilt one by one."""
+"""The size of the shared memory: enough for a case of several parts, each spoilt separately."""
 
 STATUS_LOST = 255
 """Exit status that multiprocessing reports if the fork server lost the worker's own status."""
@@ -50,7 +50,7 @@ STATUS_LOST = 255
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """What broke the contract, and the bytes that did it."""
+    """How a case broke the contract, and its bytes."""
 
     target: str
     case: int
@@ -60,25 +60,25 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How many cases each target had, and what broke the contract."""
+    """The number of cases of each target, and the crashes."""
 
     cases: dict[str, int]
     crashes: tuple[Crash, ...]
 
     @property
     def total(self) -> int:
-        """All cases."""
+        """The number of all cases."""
         return sum(self.cases.values())
 
 
 def rng_of(seed: int, target: str, case: int) -> Random:
-    """The randomness of one case."""
+    """Return the random generator of one case."""
     name = int.from_bytes(hashlib.sha256(f"{seed} {target}".encode()).digest()[:6], "big")
     return Random((name << 40) | case)
 
 
 def planned(targets: Sequence[Target], cases: int) -> dict[str, int]:
-    """How many cases each target gets, ``cases`` in all or a few more."""
+    """Return how many cases each target gets, ``cases`` in all or a few more."""
     counts = {t.name: min(t.most, LEAST, max(1, cases // len(targets))) for t in targets}
     while (left := cases - sum(counts.values())) > 0:
         open_ = [t for t in targets if counts[t.name] < t.most]
@@ -99,7 +99,7 @@ def run(
     workers: int | None = None,
     say: Callable[[str], None] = lambda words: None,
 ) -> Result:
-    """Feed ``cases`` cases to the targets; everything follows from ``seed`` but fresh keys."""
+    """Feed ``cases`` cases to the targets; ``seed`` determines everything but fresh keys."""
     counts = planned(targets, cases)
     FORKSERVER.set_forkserver_preload(["robustness.preloaded", "robustness.fuzz.targets"])
     with mock.patch.dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE"):
@@ -244,14 +244,14 @@ def _crashes(
 def _bytes_of(name: bytes, status: FileIO) -> int:
     """Return a figure of this process, such as its peak memory since ``_forget_peak``.
 
-    Not from ``getrusage``: its peak begins with the memory that the parent had at the fork.
+    ``getrusage`` would not do: its peak includes the memory that the parent had at the fork.
     """
     _, _, rest = os.pread(status.fileno(), 4096, 0).partition(name)
     return int(rest.split(None, 1)[0]) * 1024
 
 
 def _forget_peak() -> None:
-    """Let the kernel measure the peak memory from here on."""
+    """Reset the kernel's peak of this process's memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -1,6 +1,6 @@
-"""Ways to spoil a sample: as bytes, as a tree of plain values, as TOML.
+"""Spoil a sample: as bytes, as a tree of plain values, or as TOML.
 
-Everything follows from the random generator that is given, so a case is known by its number.
+The given random generator determines everything, so a case is known by its number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_CASE_BYTES = 2**20
 
 
 def spoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
-    """The bytes with one to four changes."""
+    """Return the bytes with one to four changes."""
     changed = bytearray(data)
     for _ in range(1 + int(rng.random() ** 2 * 4)):
         _change(rng, changed, others)
@@ -81,19 +81,19 @@ def _change(rng: Random, data: bytearray, others: Sequence[bytes]) -> None:
 
 
 def number(rng: Random) -> int:
-    """A whole number at or near a border."""
+    """Return a whole number at or near a limit."""
     return rng.choice(INTEGERS) + (0 if rng.random() < 0.7 else rng.randrange(-2, 3))
 
 
 def text(rng: Random) -> str:
-    """A text that somebody may have forgotten."""
+    """Return a text that a decoder may not expect."""
     if rng.random() < 0.8:
         return rng.choice(TEXTS[:-1]) if rng.random() < 0.98 else TEXTS[-1]
     return "".join(map(chr, (rng.randrange(1, 0xD000) for _ in range(rng.randrange(20)))))
 
 
 def plain(rng: Random) -> Any:
-    """Any plain value."""
+    """Return any plain value."""
     way = rng.random()
     if way < 0.35:
         return number(rng)
@@ -103,7 +103,7 @@ def plain(rng: Random) -> Any:
 
 
 def spoilt_tree(rng: Random, tree: Any) -> Any:
-    """A copy of nested lists and dicts with one to three changes."""
+    """Return a copy of nested lists and dicts with one to three changes."""
     whole = [copy.deepcopy(tree)]
     for _ in range(1 + int(rng.random() ** 2 * 3)):
         _change_tree(rng, whole)
@@ -145,7 +145,7 @@ def _place(rng: Random, whole: list[Any]) -> tuple[Any, Any]:
 
 
 def _near(rng: Random, value: Any) -> Any:
-    """Something of the same type."""
+    """Return a changed value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -169,7 +169,7 @@ def _near(rng: Random, value: Any) -> Any:
 
 
 def spoilt_json(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
-    """JSON that mostly still is JSON, and says something else."""
+    """Return changed JSON, which in most cases is still JSON."""
     way = rng.random()
     if way < 0.2:
         return spoilt(rng, data, others)

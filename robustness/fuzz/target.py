@@ -1,8 +1,8 @@
-"""What a target of fuzzing is, and the contract that its decoder is held to.
+"""Targets of fuzzing, and the contract of their decoders.
 
-A decoder returns a value, or raises the error of its place with a complete sentence.  It never
-raises anything else, never hangs, never takes more memory than :data:`MEMORY` and 64 times its
-input, and what it accepts says the same when it is written again.
+A decoder returns a value, or raises one of its own errors with a complete sentence.  It never
+raises anything else, never hangs, and never takes more memory than :data:`MEMORY` plus 64 times its
+input.  A value that it accepts means the same after it is written and read again.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from opboost.storage import atomic_files
 from robustness.fuzz.mutate import spoilt_by_kind
 
 MEMORY = 64 * 2**20
-"""Bytes that a decoder may take beside 64 times its input."""
+"""Bytes that a decoder may take in addition to 64 times its input."""
 
 SECONDS = 10.0
-"""A case that takes longer hangs."""
+"""Seconds after which a case counts as hanging."""
 
 LONGEST = 4000
-"""Characters of the longest message that a person is to read."""
+"""The most characters of a message for a person."""
 
 
 def sample(name: str) -> bytes:
-    """A configuration that cases begin with, from ``samples/``."""
+    """Return a configuration from ``samples/``, from which cases are made."""
     return (Path(__file__).parent / "samples" / f"{name}.toml").read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzDrill:
-    """A target that is ready: ``make`` gives a case, ``feed`` gives it to the decoder."""
+    """A prepared target: ``make`` returns a case, ``feed`` passes it to the decoder."""
 
     make: Callable[[Random], bytes]
     feed: Callable[[bytes], None]
@@ -60,7 +60,7 @@ def of_files(
     """Return a drill that changes one of several files per case and restores it afterwards."""
     for file, good in files:
         put(file, good)
-    use()  # what is whole must be accepted, or every case would be refused for the same reason
+    use()  # intact files must be accepted, or every case would be refused for the same reason
 
     def make(rng: Random) -> bytes:
         place = rng.randrange(len(files))
@@ -78,13 +78,13 @@ def of_files(
 
 
 def put_checked(file: Path, data: bytes) -> None:
-    """Write a file with the checksum that fits: otherwise no damage would get past it."""
+    """Write a file with a matching checksum, without which no damage would get past the check."""
     file.write_bytes(atomic_files.with_checksum(data))
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A decoder, the errors that are right for it, and how many cases it gets.
+    """A decoder, the errors that it may raise, and how many cases it gets.
 
     ``share`` weighs it against other targets when cases are distributed.  A slow decoder gets at
     most ``most`` cases.
@@ -100,11 +100,11 @@ class Target:
 
 
 class ContractBroken(Exception):
-    """A value was accepted and says something else when it is written again."""
+    """A decoder accepted a value that means something else after it is written again."""
 
 
 def holds(law: bool, words: str) -> None:
-    """Refuse to go on where a law does not hold."""
+    """Raise :class:`ContractBroken` unless a law holds."""
     if not law:
         raise ContractBroken(words)
 

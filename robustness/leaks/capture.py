@@ -1,4 +1,4 @@
-"""What went over loopback, as tshark saw it."""
+"""Capture traffic on loopback with tshark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Capture:
-    """Captures a port of loopback while it is open; ``streams`` are its connections' bytes."""
+    """A capture of a loopback port while it is open; ``streams`` are its connections' bytes."""
 
     def __init__(self, port: int, file: Path) -> None:
         if shutil.which("tshark") is None:
@@ -32,12 +32,12 @@ class Capture:
 
     def __exit__(self, *error: object) -> None:
         assert self._process is not None
-        time.sleep(1.0)  # what is captured last is written last
+        time.sleep(1.0)  # tshark writes the last packets late
         self._process.send_signal(signal.SIGINT)
         self._process.communicate(timeout=30)
 
     def streams(self) -> list[bytes]:
-        """Each direction of each connection, in order, without what was sent twice."""
+        """Return each direction of each connection, in order and without retransmissions."""
         fields = ("tcp.stream", "tcp.srcport", "tcp.payload")
         command = ["tshark", "-r", str(self._file), "-T", "fields"]
         command += [part for field in fields for part in ("-e", field)]

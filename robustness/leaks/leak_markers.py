@@ -23,7 +23,7 @@ import pyarrow.parquet
 from opboost.demo.local_federation import LABEL_PARTY
 
 COMMON, ALONE = 80, 20
-"""Rows that all parties have, and rows that each has alone."""
+"""The rows that all parties have, and the rows that each party has alone."""
 
 ODD_TEXT = "zq7-canary-Xylophon"
 ODD_NUMBER = 8123.447192953717
@@ -34,7 +34,7 @@ DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value that was found where it must not be; ``what`` tells its kind, never the value."""
+    """A value that was found where it must not be; ``what`` is its kind, never the value."""
 
     where: str
     what: str
@@ -42,7 +42,7 @@ class Found:
 
 
 def forms_of_text(text: str) -> Iterator[tuple[str, bytes]]:
-    """An ID as bytes, in every way in which a program might write it down."""
+    """Yield an ID as bytes, in every form in which a program might write it."""
     plain = text.encode()
     number = struct.pack("<q", int(text)) if text.isdigit() else plain
     yield "utf-8", plain
@@ -59,7 +59,7 @@ def forms_of_text(text: str) -> Iterator[tuple[str, bytes]]:
 
 
 def forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
-    """A number as bytes, in every way in which a program might write it down."""
+    """Yield a number as bytes, in every form in which a program might write it."""
     written, packed = repr(value).encode(), struct.pack("<d", value)
     yield "repr", written
     yield "eight decimals", f"{value:.8f}".encode()
@@ -74,7 +74,7 @@ def forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
 
 
 def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
-    """Four bytes each, for short texts: in long ones they occur by chance."""
+    """Yield four-byte forms, for short texts only: in long ones they occur by chance."""
     yield "float32", struct.pack("<f", value)
     yield "float32, big-endian", struct.pack(">f", value)
 
@@ -82,14 +82,14 @@ def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
 def _spelled(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     yield f"{name} in hex", data.hex().encode()
     yield f"{name} in hex, capitals", data.hex().upper().encode()
-    for shift in range(3):  # base64 of something that holds it, at any of three places
+    for shift in range(3):  # base64 of a text that contains it, at any of three offsets
         coded = base64.b64encode(bytes(shift) + data)[4 if shift else 0 : -4]
         if len(coded) >= 8:
             yield f"{name} in base64", coded
 
 
 def _digests(names: Iterable[str], inputs: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Each input's digests: whole or cut to 16 bytes, in hex and in base64."""
+    """Yield each input's digests: whole or cut to 16 bytes, in hex and in base64."""
     for lead, data in inputs.items():
         digests = {name: hashlib.new(name, data).digest() for name in names}
         for size in (8, 16, 32):
@@ -104,7 +104,7 @@ def _digests(names: Iterable[str], inputs: dict[str, bytes]) -> Iterator[tuple[s
 
 
 class Search:
-    """Looks for many patterns at once, by their first bytes."""
+    """A search for many patterns at once, by their first bytes."""
 
     def __init__(self, patterns: Iterable[tuple[str, str, bytes]], width: int = 8) -> None:
         self._width, self._kind = width, f"<u{width}"
@@ -116,7 +116,7 @@ class Search:
         self._keys = np.sort(np.fromiter(self._known, self._kind, len(self._known)))
 
     def found(self, where: str, data: bytes) -> Iterator[Found]:
-        """Every pattern in ``data``, each once."""
+        """Yield every pattern in ``data``, each once."""
         seen = set()
         for start in range(self._width):
             count = (len(data) - start) // self._width
@@ -134,18 +134,18 @@ class Search:
 
 @dataclass(frozen=True)
 class Tables:
-    """What each party holds, and the patterns that stand for it."""
+    """Each party's table, and the patterns by which its values would be found."""
 
     tables: dict[str, pa.Table]
 
     @cached_property
     def search(self) -> Search:
-        """For all IDs and all values of all parties."""
+        """Return a search for all IDs and all values of all parties."""
         return Search(self._patterns())
 
     @cached_property
     def short_search(self) -> Search:
-        """For the four-byte forms of a few values."""
+        """Return a search for the four-byte forms of a few values."""
         patterns = (
             (f"value of {party}", form, pattern)
             for party in self.tables
@@ -171,7 +171,7 @@ class Tables:
 
 
 def made_tables(seed: int) -> Tables:
-    """Tables of IDs and values that occur nowhere by chance; one party holds its IDs as numbers."""
+    """Make tables of IDs and values that occur nowhere by chance; one party's IDs are numbers."""
     rng = np.random.default_rng(seed)
     count = COMMON + 3 * ALONE
     ids = 10**14 + rng.choice(8 * 10**14, count, replace=False)
@@ -191,7 +191,7 @@ def made_tables(seed: int) -> Tables:
 
 
 def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, bytes]]:
-    """The bytes, and what they hold where they are a container that we know."""
+    """Yield the bytes, and their content if they are a known container."""
     yield name, data
     if depth == 0:
         return
@@ -210,7 +210,7 @@ def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, 
 
 
 def _of_deflated(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """What zlib packed, wherever it begins: lists inside our messages are packed so."""
+    """Yield what zlib packed, at any offset: lists inside messages are packed this way."""
     for header in re.finditer(rb"\x78[\x01\x5e\x9c\xda]", data):
         try:
             found = zlib.decompressobj().decompress(data[header.start() :], 1 << 24)
@@ -265,7 +265,7 @@ def _of_sqlite(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _of_frames(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """What a gzip or zstd stream that begins anywhere in the bytes unpacks to."""
+    """Yield the content of gzip and zstd streams that begin anywhere in the bytes."""
     for mark, codec in ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
         for found in re.finditer(re.escape(mark), data):
             source = pa.BufferReader(data[found.start() :])
@@ -274,7 +274,7 @@ def _of_frames(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def http2_bodies(stream: bytes) -> bytes:
-    """The bodies in one direction of a plain HTTP/2 connection, each call's pieces put together."""
+    """Return the bodies of one direction of an HTTP/2 connection, each call's pieces joined."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     at = len(preface) if stream.startswith(preface) else 0
     bodies: dict[int, bytearray] = defaultdict(bytearray)

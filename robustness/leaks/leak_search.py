@@ -1,4 +1,4 @@
-"""Search for raw values and IDs wherever a job leaves bytes: wires, logs, errors, files.
+"""Search for raw values and IDs wherever a job leaves bytes: network, logs, errors, files.
 
 Jobs, some of which fail, run as real processes on values that occur nowhere by chance.  The search
 looks for these values in every form it knows.
@@ -32,13 +32,13 @@ from robustness.party_processes import wait_for
 PARTIES = ("shop", "telco")
 BOUNDS = dict.fromkeys(("income", "basket", "calls", "age"), (0.0, 100.0))
 RUNNING = -1
-"""In place of an exit status: the process had to be stopped."""
+"""The value instead of an exit status if the process had to be stopped."""
 
 PLAIN = "--insecure-plaintext-on-loopback"
 
 
 def federation_of(folder: Path, tables: Tables) -> LocalFederation:
-    """The parties' files."""
+    """Write the parties' files."""
     held = tables.tables
     booster = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
     theirs, limits = {p: held[p] for p in PARTIES}, {"minimum_rows": 50}
@@ -49,7 +49,7 @@ def federation_of(folder: Path, tables: Tables) -> LocalFederation:
 
 
 class Places:
-    """Where bytes of a job came to lie, and how its processes ended."""
+    """The places where a job left bytes, and how its processes ended."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.said = folder, folder / "said"
@@ -59,7 +59,7 @@ class Places:
 
 
 class Job:
-    """The parties of a federation as processes, whose words and bytes are kept."""
+    """The parties of a federation as processes, whose messages and bytes are kept."""
 
     def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
         self.federation, self.places = federation, Places(federation.folder)
@@ -91,7 +91,7 @@ class Job:
             wire += [("captured wire", stream) for stream in self._capture.streams()]
 
     def start(self, party: str) -> None:
-        """Start a party, perhaps once more."""
+        """Start or restart a party."""
         command = self.federation.command(party, *self._more)
         if party != LABEL_PARTY:
             command += ["--connect", self._relays[party].address]
@@ -106,7 +106,7 @@ class Job:
             self.start(party)
 
     def wait(self, *parties: str, seconds: float = 240.0) -> None:
-        """Wait until these have ended."""
+        """Wait until these parties have ended."""
         end = time.monotonic() + seconds
         for party in parties:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -116,7 +116,7 @@ class Job:
 
 
 class Bundles(Office):
-    """A job by bundles, every command a process whose words are kept."""
+    """A job by bundles, with every command as a process whose messages are kept."""
 
     def __init__(self, federation: LocalFederation) -> None:
         super().__init__(federation, processes=True)
@@ -131,7 +131,7 @@ class Bundles(Office):
 
 
 def search_places(places: Places, tables: Tables) -> list[Found]:
-    """Everything that lies where it must not."""
+    """Return every value that was found where it must not be."""
     search, short = tables.search, tables.short_search
     found: list[Found] = []
     for name, stream in places.wire:
@@ -145,14 +145,14 @@ def search_places(places: Places, tables: Tables) -> list[Found]:
         found += [
             one
             for one in search.found(name, data)
-            # A model of the label party's own columns holds thresholds of them: they are its own.
+            # The label party's model may hold thresholds of the label party's own columns.
             if not (party == LABEL_PARTY and one.what == f"value of {LABEL_PARTY}")
         ]
     return found
 
 
 def _files(folder: Path, *parts: str) -> Iterator[tuple[str, bytes]]:
-    """All files but the parties' own tables, unpacked."""
+    """Yield all files but the parties' own tables, unpacked."""
     for part in parts:
         for file in sorted((folder / part).rglob("*")):
             if file.is_file() and not file.name.startswith("table."):
@@ -160,13 +160,13 @@ def _files(folder: Path, *parts: str) -> Iterator[tuple[str, bytes]]:
 
 
 def whole_job(job: Job) -> None:
-    """All goes well."""
+    """Run a job without faults."""
     job.start_all()
     job.wait(LABEL_PARTY, *PARTIES)
 
 
 def killed(job: Job) -> None:
-    """Both sides are killed in the middle and started again."""
+    """Kill both sides in mid-job and restart them."""
     job.start_all()
     bank = job.federation.folder / LABEL_PARTY
     wait_for(lambda: any(bank.glob("state/*/parties/shop/schema")), 240)
@@ -179,14 +179,14 @@ def killed(job: Job) -> None:
 
 
 def classes(job: Job) -> None:
-    """The label is text: its classes, one of them odd, are in the label party's model alone."""
+    """Run a job with a text label, whose classes may occur only in the label party's model."""
     labels = [ODD_TEXT if i % 2 else "usual" for i in range(leak_markers.ROWS)]
     _column("price", lambda v: labels)(job.federation.folder / LABEL_PARTY)
     whole_job(job)
 
 
 def planted(job: Job) -> None:
-    """A leak on purpose: a column whose name, which is announced, is a value to be searched for."""
+    """Leak on purpose: an announced column name is one of the values that are searched for."""
     home = job.federation.folder / "shop"
     _table(lambda t: t.rename_columns({"income": ODD_TEXT}))(home)
     _config('[columns."income"]', f'[columns."{ODD_TEXT}"]')(home)
@@ -197,7 +197,7 @@ PLAYS = {"whole": whole_job, "killed": killed, "classes": classes, "planted": pl
 
 
 def refused(party: str, *changes: Callable[[Path], None]) -> Callable[[Job], None]:
-    """One party's files are changed, and it fails."""
+    """Return a job in which one party's files are changed, so that it fails."""
 
     def run(job: Job) -> None:
         for change in changes:
@@ -279,14 +279,14 @@ FAILURES: dict[str, tuple[Any, ...]] = {
     "a repeated ID at the label party": (LABEL_PARTY, _column("id", lambda v: [v[1], *v[1:]])),
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
 }  # fmt: skip
-"""What goes wrong, at which party, and how its files are spoilt."""
+"""The failures by name: at which party, and how its files are spoilt."""
 JOBS = ("by bundles", "whole", "killed", "classes", *FAILURES)
-"""Every job that must leave nothing behind."""
+"""Every job that must leave no raw value behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One job: whether it ended as it should, and what was found of raw values and IDs."""
+    """The outcome of a job: whether it ended as it should, and which raw values were found."""
 
     name: str
     as_meant: bool

@@ -59,7 +59,7 @@ def test_somebody_in_both_trainings_is_charged_for_both():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"bounds": {"a": (0, 10), "b": (0, 11)}}, r"'b' has a mapping that differs from the model"),
+        ({"bounds": {"a": (0, 10), "b": (0, 11)}}, r"'b' has a mapping that differs from"),
         ({"budget": op.Budget.record(5)}, r"'a' has a mechanism that differs from the model"),
         ({"bounds": {"a": (0, 10)}}, r"'b' is private in the model that is continued"),
         (

@@ -442,7 +442,7 @@ def test_a_batch_of_another_form_is_refused():
     for form in (wrong, two):
         with pytest.raises(WireError):
             Reader(head).take(form)
-    with pytest.raises(WireError, match=r"fields"):
+    with pytest.raises(WireError, match=r"one field"):
         ColumnHead.from_schema(wrong.schema)
 
 

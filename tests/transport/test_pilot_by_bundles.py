@@ -318,7 +318,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
     other = RowProof.of(Secret.fresh(), bytes(32)).share.hex()
     for claim, words in (
         ("", "without a proof of its rows"),
-        (other + opened.header.claim[64:], "does not prove that it has the rows"),
+        (other + opened.header.claim[64:], "does not prove that it has the common rows"),
     ):
         header = replace(opened.header, claim=claim, items=())
         write_bundle(forged, header, {}, shop, to_bank)

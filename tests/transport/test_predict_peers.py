@@ -398,7 +398,7 @@ def test_columns_that_are_not_the_models_are_refused_by_name(organisation, colum
 def test_parties_that_are_not_the_models_are_refused_before_anybody_releases(organisation):
     for columns, words in (
         ({"shop": PLAIN["shop"]}, "'telco' holds columns of the model and takes no part"),
-        ({**PLAIN, "bakery": [declared("d")]}, "'bakery' takes part in the job and has no columns"),
+        ({**PLAIN, "bakery": [declared("d")]}, "'bakery' takes part in the job but has no columns"),
     ):
         with pytest.raises(ParameterError, match=words):
             organisation.predicted(columns)

@@ -1,4 +1,4 @@
-"""Bundles and receipts: altered on the way, and signed by a peer that means no good."""
+"""Bundles and receipts: altered on the way, and signed by a hostile peer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _label_party(folder: Path) -> tuple[LabelConfig, Tools]:
 
 
 def _resigned(header: bytes, items: bytes, identity: Identity) -> bytes:
-    """A bundle of this header and these items, signed as its sender would."""
+    """Return a bundle of this header and these items, signed as its sender would sign it."""
     start = MARK + with_length(header)
     digest = hashlib.sha256(start + items).digest()
     signature = identity.signature(signed_text(digest, identity.cert))
@@ -62,7 +62,7 @@ def _resigned(header: bytes, items: bytes, identity: Identity) -> bytes:
 
 
 def _cut(data: bytes) -> tuple[bytes, bytes]:
-    """The header and the encrypted items of a bundle."""
+    """Return the header and the encrypted items of a bundle."""
     begin = len(MARK) + 8
     size = int.from_bytes(data[len(MARK) : begin], "big")
     header = data[begin : begin + size]
@@ -110,7 +110,7 @@ def _prepare_outside(home: Path) -> FuzzDrill:
 
 
 def _prepare_inside(number: int, home: Path) -> FuzzDrill:
-    """What a feature party's bundle holds, as the label party checks it."""
+    """Prepare the content of a feature party's bundle, as the label party checks it."""
     folder, made = _made(home)
     bank, tools = _label_party(folder)
     bundle = open_bundle(made[number], tools.identity.ca)
@@ -137,7 +137,7 @@ def _prepare_inside(number: int, home: Path) -> FuzzDrill:
 
 
 def _prepare_query(home: Path) -> FuzzDrill:
-    """A split query, as the feature party answers it."""
+    """Prepare a split query, as the feature party answers it."""
     folder, made = _made(home)
     shop = load_feature(folder / "shop" / "shop.toml")
     tools = Tools.of(shop.tls, "shop")
@@ -156,7 +156,7 @@ def _prepare_query(home: Path) -> FuzzDrill:
 
 
 def _prepare_receipt(home: Path) -> FuzzDrill:
-    """A receipt's certificate and signature, and a certificate alone."""
+    """Prepare a receipt's certificate and signature, and a certificate alone."""
     folder, _ = _made(home)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     good = shop.sign("20260102T030405Z-00000000", 3, bytes(32))

@@ -50,7 +50,7 @@ def _prepare_public(home: Path) -> FuzzDrill:
 
 
 def _prepare_kit(home: Path) -> FuzzDrill:
-    """Certificate, authority and key of one's own: PEM files of whatever content."""
+    """Prepare a party's certificate, authority and key: PEM files of any content."""
     tls = kit_files(new_kit("bank", home / "certs"))
     files = [(file, file.read_bytes()) for file in (tls.ca, tls.cert, tls.key, tls.encryption)]
     ders = [der_of(pem)[1] for _, pem in files]

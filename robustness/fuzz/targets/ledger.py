@@ -1,4 +1,4 @@
-"""A ledger's files: damaged as bytes, and entry by entry as somebody with SQLite could."""
+"""A ledger's files: damaged as bytes, and entry by entry, as anybody with SQLite could."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _drawn(ledger: Ledger, job: str) -> None:
 
 
 def _made(home: Path) -> bytes:
-    """A ledger with a release, an abort, an alignment and an answer; one file, no journal."""
+    """Make a ledger with a release, an abort, an alignment and an answer; one file, no journal."""
     with Ledger(home / "ledger", home / "ledger.key") as ledger:
         _drawn(ledger, "one")
         with suppress(DataError):
@@ -62,7 +62,7 @@ def _drawn_and_failed(ledger: Ledger) -> None:
 
 
 def _used(home: Path) -> None:
-    """All that is done with a ledger: looked at, verified, exported, drawn with."""
+    """Use a ledger in every way: show, verify and export it, and draw with it."""
     caps = op.ledger.Caps(100.0, 100.0)
     with Ledger(home / "ledger", home / "ledger.key", caps) as ledger:
         verify(ledger, [(1, bytes(32))])
@@ -93,7 +93,7 @@ def _prepare(part: str, home: Path) -> FuzzDrill:
 
 
 def _restore(home: Path, kept: Path) -> None:
-    """Bring back the ledger as it was, without the notes of how long it has become."""
+    """Restore the ledger, without the notes of how long it has become."""
     shutil.rmtree(home / "ledger")
     shutil.copytree(kept, home / "ledger")
     (home / "ledger" / chain_witness.FOLDER_NOTE).unlink()

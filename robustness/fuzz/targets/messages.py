@@ -51,7 +51,7 @@ def columns() -> list[op.PrivateColumn]:
 
 
 def _stumps(groups: int) -> FlatTrees:
-    """A stump over the first column for each sum."""
+    """Return one stump over the first column for each sum."""
     left, right = [1, -1, -1], [2, -1, -1]
     return FlatTrees.of(
         [Tree(k, [0] * 3, [5, 0, 0], left, right, [1, 0, 0], [0, -9, 9]) for k in range(groups)],
@@ -60,7 +60,7 @@ def _stumps(groups: int) -> FlatTrees:
 
 
 def samples() -> dict[str, list[Any]]:
-    """Messages as our own parties send them, by kind."""
+    """Return valid messages, by kind."""
     points = Secret.fresh().blinded(key_digests([b"ann", b"bob", b"cid"]))
     receipt = msg.Receipt("shop", JOB, 3, bytes(32), b"-----BEGIN", b"signed")
     described = tuple(msg.ColumnSchema.of(c, str(c.name), "raw") for c in columns())
@@ -103,17 +103,17 @@ def samples() -> dict[str, list[Any]]:
 
 
 def repacked(body: bytes) -> bytes:
-    """The bytes of a message with this body and its right digest."""
+    """Return the bytes of a message with this body and its correct digest."""
     return MARK + hashlib.sha256(body).digest() + body
 
 
 def respoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
-    """Return the bytes of a message with a spoilt body and its right digest."""
+    """Return the bytes of a message with a spoilt body and its correct digest."""
     return repacked(spoilt(rng, data[len(MARK) + 32 :], others))
 
 
 def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
-    """A stream of Arrow."""
+    """Return an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -122,7 +122,7 @@ def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) ->
 
 
 def changed_fields(rng: Random, message: Any) -> bytes:
-    """The message with other values of the right types in its fields."""
+    """Return the message with other values of the right types in its fields."""
     marked, row = _marked(rng, message), msg._row(message)
     while True:
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -138,7 +138,7 @@ def _marked(rng: Random, message: Any) -> pa.Schema:
 
 
 def _changed_form(rng: Random, message: Any) -> bytes:
-    """The message in another Arrow form."""
+    """Return the message in another Arrow form."""
     marked, row = _marked(rng, message), msg._row(message)
     batch = pa.RecordBatch.from_pylist([row], schema=marked)
     place, way = rng.randrange(len(marked)), rng.randrange(6)
@@ -180,7 +180,7 @@ def _prepare(kind: str, home: Path) -> FuzzDrill:
 
 
 def _feed(kind: Any, data: bytes) -> None:
-    version_of(data)  # what the gate looks at before anybody has logged in
+    version_of(data)  # the label server reads this before anybody has logged in
     message = msg.decode(data, kind)
     holds(msg.decode(msg.encode(message), kind) == message, "decode(encode(m)) is not m")
     if isinstance(message, msg.Schema):

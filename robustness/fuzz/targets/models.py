@@ -47,7 +47,7 @@ def _table() -> tuple[pd.DataFrame, np.ndarray]:
 
 @lru_cache(maxsize=8)
 def saved(booster: str, denoise: bool) -> dict[str, bytes]:
-    """The files of a saved estimator."""
+    """Return the files of a saved estimator."""
     X, y = _table()
     model = op.OpBoostClassifier(
         op.ClampMap(op.Domain(1, 6), epsilon=2.0),
@@ -63,7 +63,7 @@ def saved(booster: str, denoise: bool) -> dict[str, bytes]:
 
 
 def zipped(files: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
-    """Files as an archive."""
+    """Return files as an archive."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", kind) as archive:
         for name, data in files.items():
@@ -90,7 +90,7 @@ def _described(rng: Random, files: dict[str, bytes]) -> bytes:
 
 
 def _distributions(rng: Random, files: dict[str, bytes]) -> bytes:
-    """The posterior with other arrays."""
+    """Return the posterior with other arrays."""
     with np.load(io.BytesIO(files["posterior.npz"])) as known:
         arrays = dict(known)
     way, name = rng.random(), rng.choice(list(arrays))
@@ -121,7 +121,7 @@ def _skops(rng: Random, data: bytes) -> bytes:
 
 
 def _native(rng: Random, files: dict[str, bytes]) -> bytes:
-    """The library's own model file, altered."""
+    """Return the library's own model file, altered."""
     (name,) = (n for n in files if n.startswith("model."))
     data = files[name]
     if name == "model.json":
@@ -151,7 +151,7 @@ def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDri
 
     def use(file: Path) -> None:
         model = op.load(file)
-        with suppress(Exception):  # what was loaded may be of no use; it must do no harm
+        with suppress(Exception):  # a loaded model may be useless, but must be harmless
             model.predict(few)
             model.predict(few, desensitize=True)
 
@@ -162,7 +162,7 @@ def _prepare(booster: str, denoise: bool, change: Change, home: Path) -> FuzzDri
 
 
 def _prepare_trained(home: Path) -> FuzzDrill:
-    """A model in codes, as the label party keeps it between two starts."""
+    """Prepare a model in codes, as the label party keeps it between two starts."""
     kept = {
         "xgboost": ("model.json", "TrainedXGBoost"),
         "lightgbm": ("model.txt", "TrainedLightGBM"),
@@ -185,7 +185,7 @@ def _prepare_trained(home: Path) -> FuzzDrill:
         load_trained(home, "binary", 5)
 
     for folder in folders:
-        feed(pickle.dumps(folder))  # each is accepted when it is whole
+        feed(pickle.dumps(folder))  # each is accepted if it is intact
     return FuzzDrill(make, feed)
 
 

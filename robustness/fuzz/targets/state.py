@@ -1,4 +1,4 @@
-"""What parties keep of a job on their own disks: records, mailboxes, chains, models in codes."""
+"""What parties keep on disk during a job: records, party folders, chains, models in codes."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ CHECKED = (
 
 
 def _put(file: Path, data: bytes) -> None:
-    """Write what a case made, with a checksum if the file ends with one."""
+    """Write a case's bytes, with a checksum if the file ends with one."""
     checked = any(file.match(pattern) for pattern in CHECKED)
     (put_checked if checked else Path.write_bytes)(file, data)
 
 
 def _prepare(made: Callable[[], list[Kept]], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
-    """Files of one folder, of which a case spoils one."""
+    """Prepare the files of one folder, one of which a case spoils."""
     job = home / JOB
     files = [(job / name, data) for name, data in made()]
     for file, _ in files:
@@ -109,7 +109,7 @@ def _books(job: Path) -> None:
 
 
 def _prepare_party(home: Path) -> FuzzDrill:
-    """A feature party's folder of a job, from which it answers and signs."""
+    """Prepare a feature party's job folder, from which it answers and signs."""
     numbers = np.random.default_rng(0)
     table = pa.table({"age": numbers.uniform(0, 100, 60)})
     party = op.FeatureParty(table, columns()[:1], state=home / "state", name="shop")
@@ -152,7 +152,7 @@ def _released(folder: Path) -> None:
 
 
 class _Signer:
-    """Stands in for a certificate, which is no part of what is read here."""
+    """A replacement for a certificate, which is not among the files that are read here."""
 
     def sign(self, job: str, entry: int, head: bytes) -> Receipt:
         return Receipt("shop", job, entry, head, b"", b"")

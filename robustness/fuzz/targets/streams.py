@@ -1,4 +1,4 @@
-"""Columns on their way: packed lists, coded pieces, heads, whole streams; points, bitmaps."""
+"""Columns in transit: packed lists, coded pieces, heads and whole streams; points and bitmaps."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from robustness.fuzz.targets.messages import JOB, columns, written
 
 ROWS = 400
 MOST = 2**17
-"""Rows, or integers, that a case may state: more cost more memory because they are more."""
+"""The most rows, or integers, that a case may state, since memory grows with their number."""
 
 
 def inflated(packed: bytes) -> tuple[bytes, bytes]:
-    """A packed list's first byte as if it were deflated, and what would be."""
+    """Return a packed list's first byte as if it were deflated, and its inflated bytes."""
     width, rest = packed[0] & 15, packed[1:]
     return bytes([16 + width]), zlib.decompress(rest) if packed[0] > 16 else rest
 
@@ -109,7 +109,7 @@ def _coded(home: Path) -> FuzzDrill:
 
 
 def column_files(home: Path) -> list[Path]:
-    """Streams of released columns as a feature party writes them."""
+    """Write streams of released columns as a feature party does."""
     numbers = np.random.default_rng(0)
     outgoing = OutgoingColumns(home)
     gaps = numbers.random(ROWS) < 0.1
@@ -130,7 +130,7 @@ def _read(data: bytes) -> tuple[pa.Schema, list[pa.RecordBatch]]:
 
 
 def _spoilt_outline(rng: Random, data: bytes) -> bytes:
-    """The numbers of a head with bytes spoilt, or one number at a border."""
+    """Return the numbers of a head with spoilt bytes, or with one number at a limit."""
     if rng.random() < 0.3:
         return spoilt(rng, data)
     field = rng.choice(("column", "rows", "symbols"))
@@ -142,7 +142,7 @@ def _spoilt_outline(rng: Random, data: bytes) -> bytes:
 
 
 def _spoilt_list(rng: Random, outline: Outline) -> Outline:
-    """One of a head's lists spoilt, before or after it is packed, or one that fills the memory."""
+    """Spoil one of a head's lists before or after it is packed, or make one that fills memory."""
     name = rng.choice(("frequencies", "values"))
     packed: bytes = getattr(outline, name)
     if rng.random() < 0.05:
@@ -155,7 +155,7 @@ def _spoilt_list(rng: Random, outline: Outline) -> Outline:
 
 
 def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
-    """A column's stream with other bytes, another head, or other pieces."""
+    """Return a column's stream with other bytes, another head, or other pieces."""
     way = rng.random()
     if way < 0.4:
         return spoilt(rng, data, others)
@@ -182,7 +182,7 @@ def spoilt_stream(rng: Random, data: bytes, others: list[bytes]) -> bytes:
 
 
 def _redigested(schema: pa.Schema, piece: bytes, batches: list[pa.RecordBatch]) -> bytes:
-    """The stream with the digest of whatever its codes are now, so that they are accepted."""
+    """Return the stream with the digest of its changed codes, so that they are accepted."""
     head = ColumnHead.from_schema(schema)
     try:
         codes = head.coder.decode(piece, min(PIECE_ROWS, head.rows))

@@ -1,4 +1,4 @@
-"""Tables: CSV and Parquet files, damaged or of types that nobody thought of."""
+"""Tables: CSV and Parquet files that are damaged or of unexpected types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CSV_WORDS = (
 
 
 def odd_columns() -> list[pa.Array]:
-    """Four rows of every type that Arrow writes to Parquet."""
+    """Return four rows of every type that Arrow writes to Parquet."""
     day, time = date(2020, 1, 2), datetime(2020, 1, 2, 3, 4, 5)
     return [
         pa.nulls(4),
@@ -85,7 +85,7 @@ def odd_columns() -> list[pa.Array]:
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
-    """A table as Parquet."""
+    """Return a table as Parquet."""
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     return sink.getvalue()
@@ -105,7 +105,7 @@ def _parquet_samples() -> list[bytes]:
 
 
 def _odd_table(rng: Random, odd: list[pa.Array]) -> bytes:
-    """A sound Parquet file whose columns are of other types than they should be."""
+    """Return a valid Parquet file whose columns have the wrong types."""
     columns = {name: pa.array(values) for name, values in GOOD.items()}
     for _ in range(rng.choice((1, 1, 2, 6))):
         columns[rng.choice(list(GOOD))] = rng.choice(odd)
@@ -119,7 +119,7 @@ def _odd_table(rng: Random, odd: list[pa.Array]) -> bytes:
 
 
 def _odd_csv(rng: Random) -> bytes:
-    """A sound CSV file of odd words."""
+    """Return a valid CSV file of odd words."""
     names = list(GOOD)
     if rng.random() < 0.2:
         names[rng.randrange(len(names))] = text(rng)[:40].replace("\ud800", "")
@@ -143,7 +143,7 @@ def _describe(file: Path, plan: Plan) -> None:
 
 
 def _train(file: Path, plan: Plan) -> None:
-    """What training reads: the whole table, a label, row IDs."""
+    """Read what training reads: the whole table, a label, row IDs."""
     table = read_table(file, plan.private, text=["id"])
     for name in table.column_names[:2]:
         label_of(table, name)
@@ -179,7 +179,7 @@ def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
 
 
 PAGE = 2**31
-"""What pyarrow sets aside for a page of Parquet because the page says so, before it reads it."""
+"""Bytes that pyarrow allocates for a Parquet page before it reads it, because the page says so."""
 
 KINDS = {"csv": (20_000, MEMORY), "csv.gz": (5_000, MEMORY), "parquet": (20_000, PAGE)}
 """The most cases, and the memory, of each kind of file."""

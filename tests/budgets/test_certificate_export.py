@@ -219,7 +219,7 @@ MUTANTS = {
     "a column left out of the record": (("record", "columns"), lambda names: names[1:]),
     "a column left out of its mechanism": (("mechanisms", 0, "columns"), lambda names: names[1:]),
     "a mechanism left out": (("mechanisms",), lambda m: m[1:]),
-    "a column that stands twice": (("mechanisms", 0, "columns"), lambda names: names * 2),
+    "a column that occurs twice": (("mechanisms", 0, "columns"), lambda names: names * 2),
     "more columns per row": (("record", "columns_per_row"), lambda n: n + 1),
     "no number of columns per row": (("record", "columns_per_row"), lambda n: None),
     "a row left out": (("mechanisms", 0, "channel", "rows"), lambda rows: rows[1:]),

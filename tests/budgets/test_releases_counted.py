@@ -55,7 +55,7 @@ def desensitizer(**changes):
 
 
 def assert_released(made, times, *notes):
-    """The total, the caveats and the printed form speak of so many releases, and of no others."""
+    """The total, the caveats and the printed form state this number of releases and no other."""
     guarantee = made.guarantee_
     assert guarantee.total == pytest.approx(times * ONE)
     added = f"all {times} releases of equal rows, added up as if each row were one person"
@@ -332,7 +332,7 @@ def test_an_unpickled_estimator_says_so_and_holds_no_hash_of_a_row():
     assert_released(clf, 2, SENT)  # the copy may release more, where nobody counts it
     again = pickle.loads(stored)
     assert_released(again, 2, COPIED)
-    assert len(pickle.dumps(clf.desensitizer_)) < 8 * len(X)  # eight bytes a row do not fit in
+    assert len(pickle.dumps(clf.desensitizer_)) < 8 * len(X)  # eight bytes per row do not fit
     again.predict(X, desensitize=True)  # the pickle forgot the release: this is another
     assert again.releases_ > clf.releases_ - 1
     assert again.guarantee_.total >= 3 * ONE

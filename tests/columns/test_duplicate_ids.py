@@ -1,4 +1,4 @@
-"""Names that stand twice are counted, whatever is in memory."""
+"""Names that occur twice are counted, whatever is in memory."""
 
 import numpy as np
 import pytest

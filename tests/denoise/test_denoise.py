@@ -319,7 +319,7 @@ def clean_problem(seed=0, rows=6000):
 
 @pytest.mark.parametrize("denoise", [True, "auto"])
 def test_denoising_wins_back_what_noise_took(denoise):
-    """By a margin that rows as they came, or draws without the label, do not reach."""
+    """By a margin that noisy rows, or draws without the label, do not reach."""
     X, y = clean_problem()
     score = {}
     for way in (False, denoise):

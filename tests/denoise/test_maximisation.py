@@ -1,4 +1,4 @@
-"""The compiled M-step against a slow one, and whoever works on its lanes."""
+"""The compiled M-step against a slow one, whichever call works on which lanes."""
 
 from __future__ import annotations
 

@@ -464,7 +464,7 @@ with opened(Path(sys.argv[1])) as ledger:
 
 
 def test_an_answer_that_is_given_while_people_are_forgotten_is_whole(home):
-    """Runs are written anew and overwritten under the eyes of whoever reads them."""
+    """Runs are written again and overwritten while others read them."""
     rows = 10_000
     people = table(rows, city=list("abcdefghij") * (rows // 10))
     with opened(home) as ledger:

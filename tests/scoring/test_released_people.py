@@ -160,7 +160,7 @@ def test_folders_that_do_not_fit_are_refused_before_anybody_is_answered(made, tm
         ReleasedPeople([folder, copied(folder, tmp_path / "twice")], ["customer"], model)
     with pytest.raises(DataError, match="Column 'number' is not in the stored release"):
         ReleasedPeople([folder], ["number"], model)
-    with pytest.raises(DataError, match="An ID stands in two rows"):
+    with pytest.raises(DataError, match="An ID occurs in two rows"):
         ReleasedPeople([folder], ["pay"], model)
     other = copied(folder, tmp_path / "other")
     changed(other, noise={"pay": {"mechanism": {}, "gaps": None}})

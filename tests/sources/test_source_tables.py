@@ -117,7 +117,7 @@ def test_a_change_between_two_passes_is_noticed_before_the_first_row(place):
     with pytest.raises(DataError, match="changed between two passes") as refused:
         next(pieces(table_files(source)[0], columns=["id"]))
     assert "person" not in str(refused.value)
-    read(table_address(place.uri))  # whoever begins now sees the new rows
+    read(table_address(place.uri))  # a reader that begins now sees the new rows
 
 
 def test_a_change_is_noticed_by_another_process_too(place):

@@ -36,8 +36,9 @@ def new(
     else:
         typer.echo(str(kit))
     stderr().print(
-        f"Give {kit} only to party {name!r}, and keep {dir / 'ca' / 'ca.key'} to yourself: whoever "
-        f"has it can act as any party. For bundles, give {dir / name}.public to every other party."
+        f"Give {kit} only to party {name!r}, and keep {dir / 'ca' / 'ca.key'} to yourself: anybody "
+        f"who has it can act as any party. For bundles, give {dir / name}.public to every other "
+        "party."
     )
 
 

@@ -43,7 +43,7 @@ def attack_sentences(card: Card) -> list[str]:
     """Return what attacks achieve: the bound of this total, and figures of public data sets."""
     found = measured_at(card.total)
     if found is None:
-        return ["Nothing bounds linkage: whoever has a table of true columns may find the person."]
+        return ["Nothing bounds linkage: anybody with a table of true columns may find the person."]
     bound = card.attacks()["linked_at_most"]
     which = "the nearest measured total that is not smaller"
     if found.total < card.total:

@@ -62,7 +62,7 @@ class IdIndex:
             same = found[1:] == found[:-1]
             if same.all(axis=1).any():
                 raise DataError(
-                    "An ID stands in two rows, so it does not tell people apart",
+                    "An ID occurs in two rows, so it does not identify a person",
                     hint="Give the columns that do: --id branch --id number.",
                 )
             if not same[:, 0].any():  # else try another key: the search compares the first word

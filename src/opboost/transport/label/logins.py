@@ -77,5 +77,5 @@ class Logins:
 
 
 def _digest(session: str) -> bytes:
-    """Return the digest that stands in for a session, so that lookup time reveals nothing."""
+    """Return the digest under which a session is stored, so that lookup time reveals nothing."""
     return hashlib.sha256(session.encode(errors="replace")).digest()

@@ -82,7 +82,7 @@ BAD_CERTIFICATES: dict[str, tuple[str, str, Callable[[AttackHarness], Identity]]
     "a party that was revoked": ("Party 'former' is revoked", "Party 'former' is revoked",
         lambda h: h.identity("former")),
     "a good certificate of no party":
-        ("'stranger' is no party of this job", "'stranger' is no party of this job",
+        ("'stranger' is not a party of this job", "'stranger' is not a party of this job",
         lambda h: new_identity(h.certs, "stranger", true=True)),
 }  # fmt: skip
 """By name: the words in the log, the words to the sender, and the certificate that is shown."""

@@ -173,7 +173,8 @@ def test_a_full_disk_is_told_with_folder_and_next_step(tmp_path):
     from opboost.cli import system_words
 
     words = system_words(OSError(28, "No space left on device", str(tmp_path / "schema")))
-    assert words.startswith(f"The disk is full (No space left on device): {tmp_path} takes")
+    assert words.startswith("The disk is full (No space left on device): nothing more can be ")
+    assert f"written to {tmp_path}." in words
     assert "run the same command again" in words
     other = OSError(13, "Permission denied", "x")
     assert system_words(other) == str(other)

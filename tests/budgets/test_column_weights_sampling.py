@@ -85,10 +85,10 @@ def test_a_plan_shows_the_bounds_of_a_pilot():
     found = sending_people(replace(budget, weights=extreme), names)
     assert found[0][0] == pytest.approx(most, abs=8)
     plan = op.RecordPlan.of(op.Budget.record(4, pilot=0.1), bounds=dict.fromkeys(NAMES, (0, 1)))
-    assert "release first" in str(plan)
-    assert " to " in plan.table()[0]["sent by"]
+    assert "released first" in str(plan)
+    assert " to " in plan.table()[0]["sent for"]
     sure = op.RecordPlan.of(op.Budget.record(4), bounds=dict.fromkeys(NAMES, (0, 1)))
-    assert " to " not in sure.table()[0]["sent by"]
+    assert " to " not in sure.table()[0]["sent for"]
 
 
 @pytest.mark.parametrize(

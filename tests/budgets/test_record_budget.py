@@ -123,7 +123,7 @@ def test_a_radius_on_a_log_scale_is_told_as_a_share():
 
 def test_a_plan_reads_the_total_first():
     text = str(plan_of(op.Budget.record(4)))
-    assert text.startswith("One person's record: at most 4. Whatever is sent is at most e^4 ≈ 55")
+    assert text.startswith("One person's record: at most 4. Whatever is sent about a")
     for name in (*BOUNDS, *CATEGORIES):
         assert f"\n{name} " in text
 
@@ -136,7 +136,7 @@ def test_a_notebook_shows_the_table_to_sign():
     )
     assert [dict(zip(titles, line, strict=True)) for line in lines] == plan.table()
     assert [line[titles.index("radius")] for line in lines][:2] == ["9.125", "none"]
-    assert "at most e^4 ≈ 55 times likelier" in plan._repr_html_()
+    assert "at most e^4 ≈ 55 times as likely" in plan._repr_html_()
     assert plan.choice() in plan._repr_html_()
     page = plan_of(op.Budget.record(4), {"<b>": (0, 1)}, {})._repr_html_()
     assert "&lt;b&gt;" in page

@@ -44,7 +44,7 @@ def test_the_demo_is_three_processes_one_model_and_one_total(tmp_path):
     page = (tmp_path / "demo-out" / "report.html").read_text()
     header, main = page.split("</header>")
     assert "One person&#x27;s record: at most 4. " in header
-    assert main.count("250 of 1,000") == 8
+    assert main.count("25 % of people") == 8
     assert '<svg viewBox="0 0 480' in page
     assert f"{version('opboost')}." in header
     assert re.search(r"As of <time>\d{4}-\d\d-\d\d \d\d:\d\d UTC</time>", header)
@@ -87,7 +87,7 @@ def test_the_small_real_table_has_a_mechanism_by_cell(tmp_path):
     assert min(found["redrawn"]) > found["auc"]["own columns alone"]
     page = " ".join((tmp_path / "demo-out" / "report.html").read_text().split())
     assert f"trained on the {found['rows']} people that all know" in page
-    assert "Each person sends all columns, whose levels add up to the party’s total" in page
+    assert "For each person, all columns are sent. Their levels add up to the party’s total" in page
 
 
 def test_the_made_up_tables_can_be_written_and_planned(tmp_path):

@@ -76,10 +76,10 @@ def test_opboost_plan_shows_a_table_and_the_total_last(tmp_path):
     file.write_text(TEXT)
     shown = CliRunner().invoke(app, ["plan", "-c", str(file)], env={"COLUMNS": "80"})
     assert shown.exit_code == 0
-    assert "667 of 1,000" in shown.output
+    assert "66.7 % of people" in shown.output
     last = shown.output.strip().splitlines()[-1]  # on one line, however narrow the terminal is
     assert last.startswith("One person's record: at most 4.")
-    assert last.endswith("than under another.")
+    assert last.endswith("with any other.")
     plain = CliRunner().invoke(app, ["plan", "-c", str(file), "--format", "json"])
     assert json.loads(plain.output)["total"] == 4.0
 

@@ -77,7 +77,7 @@ def test_the_ledger_is_migrated_and_tells_what_it_told(golden):
     config.write_text(config.read_text() + 'ids = "exact"\n')
     migrated(config, *everybody(home))
     status, out, _ = run("ledger", "verify", "-c", config)
-    assert (status, out.split(":")[0]) == (0, "whole")
+    assert (status, out.split(":")[0]) == (0, "intact")
     now = json.loads(run("ledger", "show", "-c", config, "--format", "json")[1])
     for was, line in zip(then["spent"], now["spent"], strict=True):
         assert was.items() <= line.items()
@@ -132,7 +132,7 @@ def test_receipts_of_a_migrated_ledger_are_honoured(golden):
     migrated(config)
     held = next((home / "bank" / "state").glob("*/parties/shop/receipt"))
     status, out, said = run("ledger", "verify", "-c", config, "--receipts", held)
-    assert (status, out) == (0, "whole: 5 entries, 1 receipts\n"), said
+    assert (status, out) == (0, "intact: 5 entries, 1 receipts\n"), said
     identity = read_identity(load_feature(config).tls, "shop")
     receipt = decode_receipt(held.read_bytes())
     forged = identity.sign(receipt.job, receipt.entry, bytes(32))

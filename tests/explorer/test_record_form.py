@@ -78,11 +78,11 @@ def address():
 def test_a_first_visit_plans_a_total_of_four_for_eight_columns():
     part = pages.record_part(RecordForm.of({}))
     assert part.summary == (
-        "One person's record: at most 4. Whatever is sent is at most e^4 ≈ 55 times likelier under "
-        "one record than under another."
+        "One person's record: at most 4. Whatever is sent about a person is at most e^4 ≈ 55 times "
+        "as likely with one record as with any other."
     )
-    assert "Each person sends 2 of 8 columns" in part.html
-    assert part.html.count("<td>250</td>") == 8
+    assert "For each person, 2 of 8 columns are sent" in part.html
+    assert part.html.count("<td>25 %</td>") == 8
     assert part.problems == {}
 
 
@@ -285,7 +285,7 @@ def test_the_page_answers_and_its_defaults_are_all_its_fields(address):
     found = json.loads(body)
     assert (status, found["problems"]) == (200, {})
     assert found["summary"].startswith("One person's record: at most 1. ")
-    assert "Each person sends 1 of 3 columns" in found["html"]
+    assert "For each person, 1 of 3 columns is sent" in found["html"]
     status, body = asked(address, "record/part?record=-1")
     found = json.loads(body)
     assert (status, found["html"], list(found["problems"])) == (200, None, ["record"])

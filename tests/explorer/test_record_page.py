@@ -45,7 +45,7 @@ def test_the_record_total_is_the_first_control_and_its_meaning_stands_above_all(
         assert first.input_value() == "4"
         assert page.get_by_label("Record total (smaller is more private)").is_visible()
         said = page.locator("#summary")
-        assert "at most e^4 ≈ 55 times likelier under one record" in said.text_content()
+        assert "at most e^4 ≈ 55 times as likely with one record" in said.text_content()
         assert said.bounding_box()["y"] < page.locator("#plan").bounding_box()["y"]
         assert said.bounding_box()["y"] < 500  # without scrolling
         titles = page.locator("#plan thead th").all_text_contents()
@@ -55,10 +55,10 @@ def test_the_record_total_is_the_first_control_and_its_meaning_stands_above_all(
             "cells",
             "radius, raw units",
             "level if sent",
-            "sent by, of 1,000 people",
+            "sent for, share of people",
         ]
-        assert plan(page)[0] == ["number_1", "Window-map", "32", "none", "2", "250"]
-        assert plan(page)[-1] == ["category_2", "Randomised response", "5", "none", "2", "250"]
+        assert plan(page)[0] == ["number_1", "Window-map", "32", "none", "2", "25 %"]
+        assert plan(page)[-1] == ["category_2", "Randomised response", "5", "none", "2", "25 %"]
         assert page.locator("#person-total").text_content() == "4"
 
 
@@ -71,7 +71,7 @@ def test_every_control_changes_the_plan(browser, address):
         fill(page, "record", "1.25")
         assert float(page.locator("#record-slider").input_value()) in (1.0, 1.5)
         assert toml(page)["budget"] == {"record": 1.25}
-        assert plan(page)[0][-2:] == ["1.25", "125"]
+        assert plan(page)[0][-2:] == ["1.25", "12.5 %"]
         fill(page, "radius", "0.25")
         assert toml(page)["budget"] == {"record": 1.25, "radius": 0.25}
         assert plan(page)[0][3] == "25"
@@ -130,7 +130,7 @@ def test_the_toml_that_is_copied_makes_the_same_plan(browser, address, tmp_path)
             str(line["cells"]),
             "none" if line["radius"] is None else f"{line['radius']:.4g}",
             f"{line['level']:.4g}",
-            str(line["sent_per_thousand"][0]),
+            f"{line['sent_per_thousand'][0] / 10:g} %",
         ]
         for line in found["columns"]
     ]

@@ -290,7 +290,7 @@ def test_describe_begins_with_one_total_and_shows_what_a_plan_gives_each_column(
     )
     status, out, _ = run("describe", "in.csv", "-c", "b.toml", "--format", "json")
     declared = {c["name"]: c["declared"] for c in json.loads(out)}
-    assert declared["visits"] == "Window-map, 10 cells, 2 if sent, by 667 of 1,000"
+    assert declared["visits"] == "Window-map, 10 cells, 2 if sent, for 66.7 % of people"
     status, text, _ = run("describe", "in.csv", "-c", "b.toml")
     assert text.splitlines()[-1] == "One person's record: at most 4."
 
@@ -304,7 +304,7 @@ def test_describe_shows_long_names_whole_and_toml_to_copy(folder):
         assert status == (5 if more else 0)  # columns that are left to declare
         assert "…" not in out
         assert f"[columns.{long}]" in out
-    copied = out[out.index("[columns") : out.index("Each person")]
+    copied = out[out.index("[columns") : out.index("For each person")]
     assert tomllib.loads(copied)["columns"]["gap"] == {
         "bounds": "TODO",
         "integers": True,

@@ -307,7 +307,7 @@ def test_the_verb_shows_verifies_and_exports(home):
     assert "age" in out
     assert "4.5" in out or "9" in out
     code, out, _ = run("ledger", "verify", "-c", home / "b.toml")
-    assert (code, out) == (0, "whole: 5 entries, 0 receipts\n")
+    assert (code, out) == (0, "intact: 5 entries, 0 receipts\n")
     code, out, _ = run("ledger", "export", "-c", home / "b.toml", "--format", "text")
     assert out.splitlines()[0] == "entry,at,kind,body,key,hash"
     assert run("ledger", "export", "-c", home / "b.toml", "-o", home / "out.json")[0] == 0

@@ -27,7 +27,7 @@ def test_usual_totals_get_no_warning(total):
 
 def test_the_warning_states_odds_and_the_bound_on_a_guess():
     words = large_total_warning(24.0)
-    assert "e^24 ≈ 2.6e10 times likelier" in words  # e^24 = 26,489,122,129.8
+    assert "e^24 ≈ 2.6e10 times as likely" in words  # e^24 = 26,489,122,129.8
     assert "e^24/(1 + e^24) ≈ 1 − 4e-11" in words
     assert math.exp(24) == pytest.approx(2.6e10, rel=0.02)
     assert "e^1800 ≈ 5.4e781 " in large_total_warning(1800.0)  # beyond the range of floats

@@ -109,7 +109,7 @@ def test_a_second_run_sends_the_same_codes_and_charges_nothing(copied):
         # The label party's folder holds the other's receipts too: they are not this one's.
         receipts = copied.folder / LABEL_PARTY / "state"
         checked = run("ledger", "verify", "-c", copied.config(name), "--receipts", receipts)
-        assert checked[:2] == (0, "whole: 11 entries, 2 receipts\n")
+        assert checked[:2] == (0, "intact: 11 entries, 2 receipts\n")
 
 
 def test_a_finished_job_says_so_and_writes_a_lost_model_again(copied):

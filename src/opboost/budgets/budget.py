@@ -70,14 +70,14 @@ class Budget:
         """Return a budget that caps what is revealed about one person, over all columns.
 
         Args:
-            total: Whatever is sent is at most e**total times likelier under one record than under
-                another, missing values included.
+            total: Whatever is sent about a person is at most e**total times as likely with one
+                record as with any other, missing values included.
             radius: Values within this distance cost proportionally less: a share of each column's
                 declared range, or a dict by column in raw units.  None is plain LDP.
             rows: The declared number of people in the table; it is never counted.
-            columns_per_row: How many columns each person sends; chosen if not given.
+            columns_per_row: How many columns are sent for each person; chosen if not given.
             cells: The cells of columns of numbers, one number or a dict; chosen if not given.
-            weights: How likely each column is to be among those that a person sends.
+            weights: How likely each column is to be among those that are sent for a person.
             task: ``"classify"`` or ``"regress"``, if known.
             pilot: The fraction of people who release first, so that the others send the most
                 informative columns.
@@ -143,7 +143,7 @@ class RecordBudget(Budget):
     """The most that one party reveals about one person; made by :meth:`Budget.record`.
 
     The plan chooses ``columns_per_row`` and ``cells`` if they are not given.  ``weights`` say how
-    likely columns are to be among those that a person sends.
+    likely columns are to be among those that are sent for a person.
     """
 
     total: float = math.nan

@@ -1,4 +1,4 @@
-"""How many people send each column: by a budget's weights, or within a pilot's bounds."""
+"""For how many people each column is sent: by a budget's weights, or within a pilot's bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIMULATED_PEOPLE = 20_000
 def sending_people(
     budget: RecordBudget, columns: Sequence[Hashable]
 ) -> dict[Hashable, tuple[int, int]]:
-    """Return the fewest and the most of a thousand people who send each column.
+    """Return the fewest and the most of 1,000 people for whom each column is sent.
 
     Both are the same unless the weights still await a pilot.
 

@@ -23,7 +23,7 @@ MAX_INTEGER_CELLS = 32
 
 
 def columns_per_row(total: float, columns: int, task: Task | None = None) -> int:
-    """Return how many columns each person sends.
+    """Return how many columns are sent for each person.
 
     The total is divided so that this number and the level of each column are about equal, and both
     grow with the total.  Each column is then sent at an informative level, and rows that send two

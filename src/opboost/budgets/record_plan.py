@@ -34,7 +34,7 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The fewest and the most of a thousand people who send it; a pilot decides between them."""
+    """The fewest and the most of 1,000 people for whom it is sent; a pilot may decide."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 
@@ -46,10 +46,10 @@ class PlannedColumn:
         return "none" if self.radius_share is None else f"{self.radius_share:.0%} of the scale"
 
     @property
-    def sent_by(self) -> str:
-        """How many of a thousand people send it, in words."""
-        least, most = self.sent_per_thousand
-        return f"{least:,} of 1,000" if least == most else f"{least:,} to {most:,} of 1,000"
+    def sent_for(self) -> str:
+        """The share of the people for whom it is sent, in words."""
+        least, most = (f"{n / 10:g}" for n in self.sent_per_thousand)
+        return f"{least} % of people" if least == most else f"{least} to {most} % of people"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class RecordPlan:
 
     @property
     def columns_per_row(self) -> int:
-        """The number of columns that each person sends."""
+        """The number of columns that are sent for each person."""
         assert self.budget.columns_per_row is not None
         return self.budget.columns_per_row
 
@@ -141,21 +141,20 @@ class RecordPlan:
         return meaning_of(self.total)
 
     def choice(self) -> str:
-        """Return how many columns each person sends, in words."""
-        count = len(self.columns)
-        chosen = f"{self.columns_per_row} of {count} columns"
-        if self.columns_per_row == count:
-            chosen = "all columns" if count > 1 else "the column"
-        elif self.columns_per_row == 1:
-            chosen = f"1 of {count} columns"
-        drawn = "" if self.columns_per_row == count else ", chosen at random and once"
-        sentence = f"Each person sends {chosen}{drawn}. Missing values cost nothing extra."
+        """Return how many columns are sent for each person, in words."""
+        count, sent = len(self.columns), self.columns_per_row
+        if sent == count:
+            chosen = "all columns are sent." if count > 1 else "the column is sent."
+        else:
+            are = "is" if sent == 1 else "are"
+            chosen = f"{sent} of {count} columns {are} sent. The choice is random and made once."
+        sentence = f"For each person, {chosen} Missing values cost nothing extra."
         if not self.budget.awaits_weights:
             return sentence
         return (
-            f"{sentence} A random {100 * self.budget.pilot:g} % of the people release first; "
+            f"{sentence} A random {100 * self.budget.pilot:g} % of the people are released first; "
             f"the label party answers with a weight for each column, from 1/{MAX_WEIGHT_RATIO} to "
-            "1, and the others choose by these."
+            "1, and the choice for all others follows these weights."
         )
 
     def table(self) -> list[dict[str, str]]:
@@ -167,7 +166,7 @@ class RecordPlan:
                 "cells": str(line.cells),
                 "radius": line.within,
                 "level if sent": f"{line.level:.4g}",
-                "sent by": line.sent_by,
+                "sent for": line.sent_for,
             }
             for line in self.lines
         ]
@@ -206,8 +205,8 @@ def meaning_of(total: float) -> str:
     shown = f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"
     shown = shown if odds < 1e15 else f"{odds:.0e}"
     return (
-        f"One person's record: at most {total:g}. Whatever is sent is at most "
-        f"e^{total:g} ≈ {shown} times likelier under one record than under another."
+        f"One person's record: at most {total:g}. Whatever is sent about a person is at most "
+        f"e^{total:g} ≈ {shown} times as likely with one record as with any other."
     )
 
 

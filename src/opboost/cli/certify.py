@@ -90,9 +90,10 @@ def certify(
     else:
         _print(certificates)
         if record.columns_per_row is not None:
-            stdout().print(
-                f"{record.columns_per_row} columns of each row are released, chosen at random."
-            )
+            words = "columns of each row are"
+            if record.columns_per_row == 1:
+                words = "column of each row is"
+            stdout().print(f"{record.columns_per_row} {words} released, chosen at random.")
         for caveat in record.caveats:
             stdout().print(f"Not covered: {caveat}.")
     if png is not None and not any(c.lines for c in certificates):

@@ -162,10 +162,10 @@ def _print_federation(found: Demo) -> None:
 
 
 def _plan(sent: Sent) -> Table:
-    titles = ("column", "mechanism", "cells", "level if sent", "sent by")
+    titles = ("column", "mechanism", "cells", "level if sent", "sent for")
     table = _table(f"What {sent.party} sends about one person", titles, left=2)
     for c in sent.plan:
-        share = c.sent_by
+        share = c.sent_for
         table.add_row(str(c.name), c.mechanism, str(c.cells), f"{c.level:.4g}", share)
     table.caption = f"{sent.bytes:,} bytes, with every message, certificate and receipt"
     return table

@@ -116,7 +116,7 @@ def verify(
         )
     _refuse_findings(findings)
     if format is Format.text:
-        typer.echo(f"whole: {entries} entries, {len(held)} receipts")
+        typer.echo(f"intact: {entries} entries, {len(held)} receipts")
 
 
 def _refuse_findings(findings: Sequence[LedgerFinding]) -> None:

@@ -118,7 +118,8 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
     shown = Table(title=f"What {config.name} sends about one person")
     rows = made.table()
     for title in rows[0]:
-        shown.add_column(title, justify="left" if title in ("column", "mechanism") else "right")
+        side = "left" if title in ("column", "mechanism") else "right"
+        shown.add_column(title, justify=side, no_wrap=title == "sent for")
     for row in rows:
         shown.add_row(*row.values())
     stdout().print(shown)

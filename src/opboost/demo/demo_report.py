@@ -56,14 +56,15 @@ def _page(found: Demo, chart: str) -> str:
 <section>
 <h2>What the total means</h2>
 <p>A level, ε, bounds how much a noisy value says about the value behind it: what is sent is at most
-e<sup>ε</sup> times likelier for one value than for another. The levels of all columns that a person
-sends add up, over all parties, to at most {found.per_person:g}: the person’s total. A smaller total
-is more private, and a total of 0 reveals nothing. The noise comes from {_mechanisms(found)}.</p>
+e<sup>ε</sup> times as likely for one value as for another. The levels of all columns that are sent
+for a person add up, over all parties, to at most {found.per_person:g}: the person’s total. A
+smaller total is more private, and a total of 0 reveals nothing. The noise comes from
+{_mechanisms(found)}.</p>
 </section>
 <section>
 <h2>What each party sends about a person</h2>
-<p class="note">{_chosen(found)} add up to the party’s total at most. “Sent by” counts
-people.</p>
+<p class="note">{_chosen(found)} add up to the party’s total at most. “Sent for” is a share of
+the people.</p>
 {"".join(_plan(s) for s in found.sent)}
 </section>
 <section>
@@ -125,19 +126,19 @@ the same people, in one process, it gave {listed}: from {min(scores):.3f} to {ma
 
 def _chosen(found: Demo) -> str:
     if all(c.sent_per_thousand == (1000, 1000) for s in found.sent for c in s.plan):
-        return "Each person sends all columns, whose levels"
-    return "Which columns a person sends is chosen at random and once. Their levels"
+        return "For each person, all columns are sent. Their levels"
+    return "Which columns are sent for a person is chosen at random, once. Their levels"
 
 
 def _plan(sent: Sent) -> str:
-    titles = ("column", "mechanism", "cells", "level if sent", "sent by")
+    titles = ("column", "mechanism", "cells", "level if sent", "sent for")
     rows = [
         (
             str(c.name),
             c.mechanism,
             f"{c.cells}",
             f"{c.level:.4g}",
-            c.sent_by,
+            c.sent_for,
         )
         for c in sent.plan
     ]

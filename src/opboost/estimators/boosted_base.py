@@ -203,7 +203,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def plan_(self) -> RecordPlan | None:
-        """The plan of a record budget: the columns that a person sends, and their mechanisms."""
+        """The plan of a record budget: which columns are sent for a person, and how."""
         check_is_fitted(self)
         return self.desensitizer_.plan_
 

@@ -25,7 +25,7 @@ from opboost.explorer.trial_process import TrialProgress, TrialResult
 from opboost.plots.svg import Series, SvgChart, draw, short, swatch
 from opboost.promises import Joint, large_total_warning
 
-PLAN_TITLES = {"radius": "radius, raw units", "sent by": "sent by, of 1,000 people"}
+PLAN_TITLES = {"radius": "radius, raw units", "sent for": "sent for, share of people"}
 """Column titles of the plan's table that are longer on the page than in a terminal."""
 
 
@@ -113,7 +113,8 @@ def record_part(form: RecordForm, ledger: LedgerView | None = None) -> Part:
         left = left[-1:]  # the page's example columns are not attributes of the ledger
     file = with_record(found.declared, found) if found.declared else None
     rows = [
-        {**row, "sent by": row["sent by"].removesuffix(" of 1,000")} for row in found.plan.table()
+        {**row, "sent for": row["sent for"].removesuffix(" of people")}
+        for row in found.plan.table()
     ]
     html = filled(
         "record_part.html",

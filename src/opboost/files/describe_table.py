@@ -188,7 +188,7 @@ def roles(plan: Plan) -> dict[str, str]:
         return others | {str(c.name): c.guarantee().brief for c in plan.private}
     return others | {
         str(line.name): f"{line.mechanism}, {line.cells} cells, {line.level:.4g} if sent, "
-        f"by {line.sent_by}"
+        f"for {line.sent_for}"
         for line in plan.record.lines
     }
 

@@ -168,15 +168,17 @@ def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
         return (f"Nothing is promised: {promise.reason}.",)
     words = []
     if promise.columns_per_row is not None:
+        are = "is" if promise.columns_per_row == 1 else "are"
         words.append(
-            f"Each person releases {promise.columns_per_row} of {len(promise.parts)} columns, "
-            "chosen at random and once."
+            f"For each person, {promise.columns_per_row} of {len(promise.parts)} columns {are} "
+            "released. The choice is random and made once."
         )
     for choice in promise.choices:
         named = ", ".join(map(str, choice.columns))
+        are = "is" if choice.count == 1 else "are"
         words.append(
-            f"Each person releases {choice.count} of these columns, chosen at random and once: "
-            f"{named}."
+            f"For each person, {choice.count} of these columns {are} released: {named}. The choice "
+            "is random and made once."
         )
     words += [f"The total covers {what}." for what in promise.covers]
     return tuple(words)

@@ -11,7 +11,7 @@ LARGE_TOTAL = 20.0
 def large_total_warning(total: float) -> str | None:
     """Return a warning that says what a large record total means; None up to 20 or at infinity.
 
-    An outcome is at most e^total times likelier under one record than under another.  By Bayes'
+    An outcome is at most e^total times as likely with one record as with any other.  By Bayes'
     rule, somebody who thinks two records equally likely and sees what was sent guesses right with
     probability at most e^total/(1 + e^total).  The promise allows a guess that good.
 
@@ -27,7 +27,7 @@ def large_total_warning(total: float) -> str | None:
     odds, miss = _power_of_e(total, 1), _power_of_e(-total, 0)
     return (
         f"Warning: a record total of {total:.6g} hides next to nothing. What is sent may be "
-        f"{power} ≈ {odds} times likelier under one record than under another, so a guess at which "
+        f"{power} ≈ {odds} times as likely with one record as with another, so a guess at which "
         f"of two records it was may be right with a probability of {power}/(1 + {power}) ≈ 1 − "
         f"{miss}. Totals of 1 to 8 are usual; write [budget] record = 4.0 to state one."
     )

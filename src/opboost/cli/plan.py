@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 
@@ -118,8 +118,8 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
     shown = Table(title=f"What {config.name} sends about one person")
     rows = made.table()
     for title in rows[0]:
-        side = "left" if title in ("column", "mechanism") else "right"
-        shown.add_column(title, justify=side, no_wrap=title == "sent for")
+        justify: Literal["left", "right"] = "left" if title in ("column", "mechanism") else "right"
+        shown.add_column(title, justify=justify, no_wrap=title == "sent for")
     for row in rows:
         shown.add_row(*row.values())
     stdout().print(shown)

@@ -196,9 +196,9 @@ def test_the_total_comes_first_and_its_control_stays_in_view(browser, address, w
 def test_the_other_way_is_a_tab_away(browser, address):
     with page_of(browser, address) as page:
         page.get_by_role("link", name="ε per cell").click()
-        assert page.get_by_role("heading", name="Choose a mechanism by looking").is_visible()
+        page.get_by_role("heading", name="Choose a mechanism by looking").wait_for()
         page.get_by_role("navigation").get_by_role("link", name="Record total").click()
-        assert page.get_by_role("heading", name="Start with one number").is_visible()
+        page.get_by_role("heading", name="Start with one number").wait_for()
 
 
 def test_the_page_works_without_scripts(browser, address):

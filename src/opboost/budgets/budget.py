@@ -74,7 +74,7 @@ class Budget:
                 record as with any other, missing values included.
             radius: Values within this distance cost proportionally less: a share of each column's
                 declared range, or a dict by column in raw units.  None is plain LDP.
-            rows: The declared number of people in the table; it is never counted.
+            rows: The number of people, as you declare it; OpBoost does not count rows.
             columns_per_row: How many columns are sent for each person; chosen if not given.
             cells: The cells of columns of numbers, one number or a dict; chosen if not given.
             weights: How likely each column is to be among those that are sent for a person.

@@ -1,10 +1,9 @@
 """Check a certificate of OpBoost: python check_certificate.py cert.json [b.toml]
 
 ``opboost certify -c b.toml --export cert.json`` writes the file.  This program shares no code with
-OpBoost and calculates with integers alone: copy it, read it, run it anywhere with Python 3.11.
-A promise bounds the ratio of two probabilities of the same output, from two inputs x and y, by
-e**bound(x, y).  In a "table" of all probabilities, over 2**bits, every pair of inputs is compared
-at every output.  In the closed forms every pair follows from a few numbers, as a comment says.
+OpBoost, calculates only with integers, and needs nothing but Python 3.11.  A promise bounds the
+ratio of two probabilities of the same output, from inputs x and y, by e**bound(x, y).  In a "table"
+every pair is compared at every output; in the closed forms a few numbers decide about all pairs.
 """
 
 import json
@@ -172,7 +171,7 @@ def most_revealed(columns, promise, channel, gaps):
 
 
 def check(certificate, toml=None):
-    """Return the total of a record, None where nothing is promised; raise what does not hold."""
+    """Return a record's total (None: no promise) and what is not covered; raise what is wrong."""
     data = json.loads(certificate, parse_float=level)
     need(data["format"] == "opboost certificate 1", "it is no certificate that I know")
     columns, record = {}, data["record"]
@@ -184,17 +183,18 @@ def check(certificate, toml=None):
     names = sorted(name for one in data["mechanisms"] for name in one["columns"])
     need(names == sorted(record["columns"]) == sorted(columns), "a column is missing, or twice")
     need(not toml or names == sorted(tomllib.loads(toml)["columns"]), "the TOML has other columns")
+    clear = [f"Not covered: {repr(text)[1:-1]}" for text in record["not_covered"]]  # no noise
     if None in columns.values():
-        return need(record["total"] is None, "a column has no bound, but the record has a total")
+        return need(record["total"] is None, "a column has no bound, the record has one"), clear
     largest = sorted(columns.values(), reverse=True)[: count(record["columns_per_row"], 1)]
     needed = sum(largest) + sum(level(scores["level"]) for scores in record["stated"])
     need(needed <= level(record["total"]), f"what a row sends adds up to {needed}")
-    return record["total"]
+    return record["total"], clear
 
 
 if __name__ == "__main__":
     try:
-        found = check(*(Path(name).read_text("utf-8") for name in sys.argv[1:]))
+        total, clear = check(*(Path(name).read_text("utf-8") for name in sys.argv[1:]))
     except BAD as error:
         sys.exit(f"The certificate does not hold: {error}.")
-    print("Every pair is covered. One person's record:", found or "nothing is promised in all")
+    print(f"Every pair is covered. One person's record: {total or 'no bound'}", *clear, sep="\n")

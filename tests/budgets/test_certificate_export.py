@@ -117,7 +117,7 @@ def test_the_cases_cover_every_mechanism_that_a_configuration_names():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_mechanism_exports_and_checks(kind):
     file = certificate(kind)
-    total = checker.check(json.dumps(file))
+    total, _ = checker.check(json.dumps(file))
     promised = column("x", kind).guarantee().total
     assert math.isinf(promised) if total is None else math.isclose(float(total), promised)
 
@@ -247,7 +247,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_every_mutant_of_a_record_is_rejected(mutant):
     file = certificate("Clamp-map", "unary encoding", "subset selection", sent=2)
-    assert checker.check(json.dumps(file)) == "6.76"
+    assert checker.check(json.dumps(file)) == ("6.76", [])
     path, by = MUTANTS[mutant]
     assert not accepts(changed(file, *path, by=by))
 
@@ -294,6 +294,14 @@ def test_the_checker_runs_alone_on_what_the_command_writes(tmp_path):
     alone = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (alone.returncode, alone.stderr) == (0, "")
     assert alone.stdout == "Every pair is covered. One person's record: 5\n"
+    config.write_text(TOML + '[table]\npublic = ["id", "name"]\n')
+    ran = CliRunner().invoke(app, ["certify", "-c", str(config), "--export", str(out)])
+    assert ran.exit_code == 0, ran.output
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    covered, clear = alone.stdout.splitlines()
+    assert covered == "Every pair is covered. One person's record: 5"
+    assert clear == "Not covered: released as they are: id, name"
     config.write_text(TOML.replace("columns.pay", "columns.wage"))
     with pytest.raises(ValueError, match="the TOML has other columns"):
         checker.check(out.read_text(), config.read_text())

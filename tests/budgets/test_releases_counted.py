@@ -225,7 +225,7 @@ def test_columns_released_beside_others_are_named():
     X, y = people()
     classifier(bounds={"age": (17, 90)}).fit(X, y)
     both = classifier().fit(X, y)
-    words = "also released next to other private columns, which is not counted: 'age'"
+    words = "releases of 'age' together with other private columns are not counted"
     assert_released(both, 1, words)
     apart = X.rename(columns=str.upper)
     other = classifier(bounds={"INCOME": (0, 10_000)}).fit(apart, y)

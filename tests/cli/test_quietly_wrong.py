@@ -63,7 +63,8 @@ def test_a_missing_model_is_called_missing(folder):
     status, _, message = run("predict", "nothing.opboost", "in.csv")
     assert (status, message) == (
         5,
-        "The model nothing.opboost does not exist. Give a file that was saved.",
+        "The model nothing.opboost does not exist. Give the path of a file that `save` or "
+        "`opboost train` wrote.",
     )
 
 

@@ -196,10 +196,10 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
         assert about(ledger, 8).forgotten is None
     out = shown(home, "--person", "7")
     assert f"Forgotten at {entry.at}" in out
-    assert out.splitlines()[-1] == "This person in all: erased, so it is no longer known"
+    assert out.splitlines()[-1] == "Total for this person: erased, so it is no longer known"
     out = shown(home, "--person", "99")
     assert "remembers nothing about this person" in out
-    assert out.splitlines()[-1] == "This person in all: 0 (no cap)"
+    assert out.splitlines()[-1] == "Total for this person: 0 (no cap)"
     lines = json.loads(run("ledger", "export", "-c", home / "shop.toml")[1])
     stones = [e["body"]["tombstones"] for e in lines if "tombstones" in e["body"]]
     assert stones == [1, 1]  # how many, and not their handles
@@ -384,11 +384,11 @@ def test_no_time_and_no_name_is_cut_off(home, width, monkeypatch):
         for whole in (*times, LONG, f"job: file {LONG}.csv", f"{attribute}"):
             assert whole in out
         assert "…" not in out
-        table_ = out[out.index("Spent") :]
+        table_ = out[out.lower().index("spent") :]
         first = (line.split("│")[1].strip() for line in table_.splitlines() if "│" in line)
         assert attribute in "".join(first)  # folded, not cut off
-    assert shown(home).splitlines()[-1].startswith("The most revealed about one person in all: 4.5")
-    assert shown(home, "--person", "5").splitlines()[-1] == "This person in all: 4.5 (no cap)"
+    assert shown(home).splitlines()[-1].startswith("Highest total for any one person: 4.5")
+    assert shown(home, "--person", "5").splitlines()[-1] == "Total for this person: 4.5 (no cap)"
 
 
 def test_a_name_does_not_steer_the_terminal(home):
@@ -416,7 +416,7 @@ def test_a_cap_that_was_lowered_below_what_was_spent_is_marked(home):
             assert [line["exceeded"] for line in found] == marked
             out = shown(home, *arguments)
             assert out.count("EXCEEDED") == sum(marked) + marked[1]  # the last line says it again
-    assert out.splitlines()[-1] == "This person in all: 4.5 (no cap)"
+    assert out.splitlines()[-1] == "Total for this person: 4.5 (no cap)"
 
 
 def test_a_release_that_was_taken_back_is_told_without_the_name_of_an_exception(home):

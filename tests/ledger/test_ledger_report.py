@@ -92,7 +92,7 @@ def words(text):
 
 def test_the_first_figure_is_the_most_revealed_about_one_person(page):
     said = words(page.read_text())
-    first = re.search(r"\d+(\.\d+)?", said.split("The most revealed", 1)[1]).group()
+    first = re.search(r"\d+(\.\d+)?", said.split("Highest total for any one person", 1)[1]).group()
     assert first == f"{2 * LEVEL + 1:g}"
     assert "Cap 10.5; 0.5 left. 40 people" in said
     assert "at most e 10 ≈ 22,000" in said
@@ -138,7 +138,7 @@ def test_names_are_escaped_and_nothing_is_loaded(page):
 def test_a_ledger_without_releases_has_a_page(tmp_path):
     with opened(tmp_path) as ledger:
         said = words(Report.of(ledger, "new", __version__).page())
-    assert "in all 0 No cap is set for a person. 0 people" in said
+    assert "Highest total for any one person 0 No cap is set for a person. 0 people" in said
     assert "Nothing was sent." in said
 
 

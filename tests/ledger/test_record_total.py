@@ -292,6 +292,6 @@ def test_the_summary_shows_the_total_of_the_period(tmp_path):
     assert done[0] == 0, done
     shown = " ".join(run("ledger", "show", "-c", file)[1].split())
     assert "Record total of this period: 4 per person, over all jobs" in shown
-    assert "each sends 2 of 3 columns" in shown
+    assert "2 of 3 columns are sent for each person" in shown
     plain = json.loads(run("ledger", "show", "-c", file, "--format", "json")[1])
     assert plain["record"]["columns"] == ["age", "pay", "hours"]

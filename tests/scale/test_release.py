@@ -144,7 +144,7 @@ def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
         part.write_bytes(whole)
         stray = part.with_name("part-00009.parquet")
         stray.write_bytes(whole)
-        with pytest.raises(op.DataError, match=r"files of no part: part-00009.parquet"):
+        with pytest.raises(op.DataError, match=r"files that belong to no part: part-00009.parquet"):
             release.commit()
         stray.unlink()
         assert release.commit().rows == 200
@@ -222,12 +222,12 @@ def test_another_table_or_plan_does_not_take_a_release_up(tmp_path):
     with pytest.raises(op.PrivacyError, match="another table or configuration"):
         made(tmp_path / "out", THIRDS)
     (release.folder / SECRET).unlink()
-    with pytest.raises(op.PrivacyError, match="lost before it was complete"):
+    with pytest.raises(op.PrivacyError, match="lost before the release was complete"):
         made(tmp_path / "out", THIRDS[:2])
 
 
 def test_without_ids_and_over_a_stored_release_it_is_refused(tmp_path):
-    with pytest.raises(op.ParameterError, match="needs their IDs"):
+    with pytest.raises(op.ParameterError, match="Name the ID column"):
         desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids=[])
     made(tmp_path / "out", THIRDS)
     with pytest.raises(op.DataError, match="exists already"):
@@ -344,10 +344,12 @@ def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
     """Two independent draws of a cell would reveal more than one charge covers."""
     charge = charge_to(tmp_path)
     made(tmp_path / "first", [TABLE.slice(0, 100)], charge, AGE_ALONE)
-    with pytest.raises(op.PrivacyError, match=r"100 people of the table were released before"):
+    with pytest.raises(
+        op.PrivacyError, match=r"For 100 people in the table, a release was made before"
+    ):
         made(tmp_path / "second", [TABLE], charge, AGE_ALONE)
     party = op.FeatureParty(TABLE, AGE_ALONE, ledger=charge.ledger, ids="id")
-    with pytest.raises(op.PrivacyError, match=r"100 people .* kept in that stored release"):
+    with pytest.raises(op.PrivacyError, match=r"For 100 people .* kept in that stored release"):
         party.release(Welcome("20260101T000000Z-01020304", bytes(32), b""))
     charge.ledger.close()
 
@@ -361,7 +363,7 @@ def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp
     pq.write_table(people(30, 150), tmp_path / "some.parquet")
     first = run("desensitize", tmp_path / "some.parquet", *more, "-o", tmp_path / "first")
     assert first[0] == 0, first
-    words = "30 people of the table were released before"
+    words = "For 30 people in the table, a release was made before"
     if why == "cap":
         config = toml(AGE_ONLY.replace("0.64", "0.6")) + "cap_attribute = 9\n"
         (tmp_path / "b.toml").write_text(config)
@@ -387,7 +389,7 @@ def test_who_is_drawn_while_parts_are_made_is_refused_in_the_end(tmp_path):
         if done == 1:
             made(tmp_path / "rival", [people(7)], rival, AGE_ALONE)
 
-    refused = r"7 people of the table were released before.* stay in"
+    refused = r"For 7 people in the table, a release was made before.* stay in"
     more = {"ids": "id", "workers": 1, "charge": charge}
     with pytest.raises(op.PrivacyError, match=refused):
         desensitize(raw, AGE_ALONE, tmp_path / "out", progress=draw_between, **more)

@@ -88,7 +88,7 @@ def test_people_of_a_frame_who_were_drawn_before_are_refused_before_any_work(tmp
     charge = charge_to(tmp_path)
     made(tmp_path / "first", [people(10, 25)], charge)
     frame = dask_frames.from_pandas(people(40).to_pandas(), npartitions=4)
-    with pytest.raises(op.PrivacyError, match="people of the table were released before"):
+    with pytest.raises(op.PrivacyError, match="people in the table, a release was made before"):
         desensitize(frame, PLAN, tmp_path / "out", ids="id", charge=charge)
     assert not (tmp_path / ".out.release").exists()
     assert kinds(charge.ledger) == ["reserve", "commit"]

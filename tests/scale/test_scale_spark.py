@@ -58,7 +58,7 @@ def test_a_frame_and_files_get_the_noise_that_they_have_everywhere(tmp_path, ses
     assert result.manifest.rows == 150
     assert_frame_equal(rows_of(target), rows_of(expected))
     assert [kinds(charge.ledger).count(k) for k in ("reserve", "commit")] == [1, 1]
-    with pytest.raises(op.PrivacyError, match="people of the table were released before"):
+    with pytest.raises(op.PrivacyError, match="people in the table, a release was made before"):
         desensitize(frame, PLAN, tmp_path / "again", ids="id", charge=charge)
     assert not (tmp_path / ".again.release").exists()  # refused before anything was drawn
     assert kinds(charge.ledger) == ["reserve", "commit"]

@@ -1,13 +1,18 @@
-"""Counts of the releases of the same rows, in this process and its worker processes.
+"""Count how often the same rows are released, in this process and in its worker processes.
 
-Promises about the same rows add up, no matter who released them: a search that refits, a copy of a
-table, a worker of joblib or Dask.  Each process counts releases in memory, by a keyed hash of each
-row, only to state the guarantee: no noise depends on the counts.
+The losses of releases of the same rows add up, whichever code makes them: a search that refits,
+code that works on a copy of the table, a worker of joblib or Dask.  Each process counts releases in
+memory, by a keyed hash of each row's private values.  The counts only serve to state the guarantee:
+no noise depends on them.
 
-A pickled estimator carries the key and the name of its process's folder for reports.  A process
-that unpickles it on the same machine, or a forked child, writes its counts into that folder.  Only
-the user can read the folder, which is removed when the process ends.  It holds the hashes, but not
-their key.
+Each row counts as one person.  A row that occurs twice in one table counts once for that release:
+if both rows are about the same person, the release reveals twice what is counted.
+
+Every pickled estimator carries the key of the hashes, and the name of the folder to which its
+process wants releases reported.  A process that unpickles the estimator on the same machine, or a
+forked child, writes its counts into that folder.  Only the user can read the folder.  It is removed
+when the process ends, but not if the process is killed.  It holds the hashes, but not their key:
+anyone who has both the folder and a pickle can test guesses of whole rows.
 """
 
 from __future__ import annotations
@@ -53,14 +58,17 @@ UNDESCRIBED = "in another process, by a mechanism that no file describes"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder in which processes report their releases; ``secret`` keys the hashes of rows."""
+    """Where other processes report their releases to one process.
+
+    ``token`` names the folder for reports; ``secret`` is the key of the rows' hashes.
+    """
 
     token: str
     secret: bytes = field(repr=False)
 
     @classmethod
     def fresh(cls) -> Home:
-        """Return a home that no other process knows."""
+        """Return a home with a new token and secret, which no other process knows."""
         return cls(secrets.token_hex(16), secrets.token_bytes(32))
 
     @property
@@ -78,7 +86,11 @@ class Home:
         return stat.S_ISDIR(info.st_mode) and ours
 
     def keys(self, sums: Words) -> Words:
-        """Return the distinct keyed hashes of rows, sorted: AES of one block per row."""
+        """Return the distinct keyed hashes of rows, sorted: the AES of one block per row.
+
+        ``sums`` are the rows' hashes without a key.  Equal rows of a table have one hash, so a
+        release counts once for all of them.
+        """
         blocks = np.zeros((len(sums), 2), dtype=np.uint64)
         blocks[:, 0] = sums
         cipher = Cipher(algorithms.AES256(self.secret), modes.ECB()).encryptor()
@@ -97,13 +109,13 @@ def distinct_words(words: Words) -> Words:
 
 
 class Table(NamedTuple):
-    """How often each of some rows was released; the rows' hashes are sorted."""
+    """How often each row was released; ``keys`` are the keyed hashes of the rows, sorted."""
 
     keys: Words = np.zeros(0, dtype=np.uint64)
     counts: IntArray = np.zeros(0, dtype=np.int32)
 
     def plus(self, keys: Words) -> Table:
-        """Return the table with one more release of these rows."""
+        """Return this table with one more release of the rows with these hashes."""
         place, found = self._find(keys)
         counts = self.counts.copy()
         counts[place[found]] += 1
@@ -111,7 +123,7 @@ class Table(NamedTuple):
         return Table(np.insert(self.keys, place, fresh), np.insert(counts, place, 1))
 
     def of(self, keys: Words) -> IntArray:
-        """Return how often each of these rows was released."""
+        """Return how often each of the rows with these hashes was released."""
         place, found = self._find(keys)
         counts = np.zeros(len(keys), dtype=np.int64)
         counts[found] = self.counts[place[found]]
@@ -127,20 +139,23 @@ class Table(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """The releases of this process, by terms, under the hashes of one home."""
+    """This process's releases by their terms, with rows hashed under the key of one home."""
 
     home: Home
     tables: dict[Terms, Table] = field(default_factory=dict)
-    parent: int | None = None  # the process id of a home that this process was forked from
+    parent: int | None = None  # the id of the process that owns the home, if this one is its fork
 
     def add(self, terms: Terms, sums: Words) -> Words:
-        """Count one release, and return the hashes of its rows."""
+        """Count one release, and return the keyed hashes of its rows; ``sums`` have no key."""
         keys = self.home.keys(sums)
         self.tables[terms] = self.tables.get(terms, Table()).plus(keys)
         return keys
 
     def report(self, terms: Terms, process: str) -> bool:
-        """Write the counts under these terms into the home's folder, if it exists."""
+        """Write the counts of releases under these terms into the home's folder.
+
+        Return False if the folder is gone, because the process that owns it has ended.
+        """
         if self.parent is not None and _is_alive(self.parent):
             self.home.folder.mkdir(mode=0o700, exist_ok=True)
         if not self.home.is_open():
@@ -161,7 +176,7 @@ class Tally:
 
 
 class Register:
-    """What this process knows about releases."""
+    """The releases that this process counts: its own, and those that others report to it."""
 
     def __init__(self, own: Tally | None = None, others: list[Tally] | None = None) -> None:
         self._own = own or Tally(Home.fresh())
@@ -172,10 +187,10 @@ class Register:
         self._is_child = bool(others)
 
     def note(self, terms: Terms, sums: Words) -> Words:
-        """Count a release, here and wherever this process reports to, and return the rows' hashes.
+        """Count a release here and in every home to which this process reports.
 
-        If a home exists but the release cannot be reported to it, the release is refused: it would
-        be missing from the count.
+        Return the keyed hashes of the rows.  If a home exists but the report cannot be written
+        there, refuse the release, because the count of that home's process would lack it.
         """
         with self._lock:
             for token, tally in list(self._others.items()):
@@ -193,7 +208,10 @@ class Register:
             return self._own.add(terms, sums)
 
     def counts(self, keys: Words) -> dict[Terms, IntArray]:
-        """Return how often each of these rows was released by terms, reports included."""
+        """Return, for all terms, how often each of the rows with these hashes was released.
+
+        This includes releases that other processes reported.
+        """
         with self._lock:
             tables = [*self._own.tables.items(), *self._reports()]
             found: dict[Terms, IntArray] = {}
@@ -204,7 +222,10 @@ class Register:
             return found
 
     def notes(self, terms: Terms) -> list[str]:
-        """Return what the counts do not include, in words."""
+        """Return sentences that say which releases the counts leave out.
+
+        ``terms`` are those of the estimator whose guarantee is stated.
+        """
         with self._lock:
             said = []
             if self._is_child or multiprocessing.current_process().name != "MainProcess":
@@ -217,13 +238,11 @@ class Register:
         beside = {n for t in known if t.names != terms.names for n in t.names & terms.names}
         if beside:
             names = ", ".join(map(repr, sorted(beside)))
-            said.append(
-                f"also released next to other private columns, which is not counted: {names}"
-            )
+            said.append(f"releases of {names} together with other private columns are not counted")
         return said
 
     def _reports(self) -> Iterator[tuple[Terms, Table]]:
-        """Yield what other processes reported to this one."""
+        """Yield the counts that other processes reported to this one, with their terms."""
         for file in sorted(self._own.home.folder.glob("[!.]*.npz")):
             try:
                 with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as arrays:
@@ -235,9 +254,9 @@ class Register:
             yield terms, table
 
     def leave(self) -> Home | None:
-        """Note that an estimator leaves this process, and return where its copy should report.
+        """Note that an estimator is pickled, and return the home to which its copy should report.
 
-        Copies that a worker makes report to the same place as the worker.
+        In a worker process, this is the home to which the worker itself reports.
         """
         with self._lock:
             if self._others and not self._sent:
@@ -251,7 +270,7 @@ class Register:
             return None
 
     def arrive(self, home: Home | None) -> None:
-        """Note that an estimator was unpickled: if another process sent it, report there."""
+        """Note that an estimator was unpickled; from now on report to the home in its pickle."""
         with self._lock:
             if home is not None and home.token == self._own.home.token:
                 return
@@ -260,7 +279,11 @@ class Register:
                 self._others.setdefault(home.token, Tally(home))
 
     def forked(self, parent: int) -> Register:
-        """Return the register of a child: it knows what its parent knew, and reports to it."""
+        """Return the register of a forked child.
+
+        The child starts with its parent's counts.  It reports to its parent, and to every home to
+        which its parent reported.
+        """
         own, inherited = self._own, [Tally(t.home, parent=t.parent) for t in self._others.values()]
         copy = Tally(Home(Home.fresh().token, own.home.secret), own.tables)
         return Register(copy, [*inherited, Tally(own.home, parent=parent)])
@@ -291,15 +314,15 @@ _register, _pid = Register(), os.getpid()
 
 
 def register() -> Register:
-    """Return what this process knows about releases."""
-    _forked()  # a fork that runs no hook
+    """Return this process's register."""
+    _forked()  # in case this process was forked without running the hook below
     return _register
 
 
 def begin_anew() -> None:
-    """Forget all counts and report to nobody, like a newly started process.
+    """Forget all counts and stop reporting, as if this process had just started.
 
-    This is for tests, and for children that are forked only to start faster.
+    This is for tests, and for children that are forked only because that starts them faster.
     """
     global _register, _pid
     register().close()
@@ -307,7 +330,7 @@ def begin_anew() -> None:
 
 
 def _forked() -> None:
-    """Start a new register in a forked child."""
+    """Give this process its own register if it is a forked child."""
     global _register, _pid
     if os.getpid() != _pid:
         _register, _pid = _register.forked(_pid), os.getpid()
@@ -319,7 +342,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 
 
 class Travels:
-    """A mixin for estimators: the pickle says where copies report their releases."""
+    """A mixin for estimators: their pickles say where copies report their releases."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
@@ -333,10 +356,10 @@ class Travels:
 
 
 def _stays() -> bool:
-    """Return whether a pickle is made for a copy in this process, or for joblib to hash.
+    """Return whether a pickle stays in this process: ``copy`` makes it, or joblib hashes it.
 
-    A hash must not depend on the process: if ``joblib.Memory`` keeps a release on disk, another run
-    must find it there rather than draw again.
+    The hash must be the same in every process: if ``joblib.Memory`` keeps a release on disk,
+    another run must find the release there instead of drawing again.
     """
     frame = sys._getframe(1)
     while frame is not None:

@@ -25,7 +25,7 @@ _CELLS = ("attribute", "guarantee", "sent", "amount", "charged", "output", "mean
 
 
 def print_summary(found: Mapping[str, Any]) -> None:
-    """Print the releases, what was spent, and, in the last line, the most about one person."""
+    """Print the releases and what was spent; the last line is the highest total of any person."""
     _print("Releases" if found["releases"] else "Nothing was released yet.")
     renewed = [{**p, "renewed": p["attribute"] or "all attributes"} for p in found["periods"][1:]]
     for line in sorted([*found["releases"], *renewed], key=_number):
@@ -39,16 +39,18 @@ def print_summary(found: Mapping[str, Any]) -> None:
         if line.get("rows") is not None:
             rows, new, known = (f"{line.get(k) or 0:,}" for k in _COUNTS)
             _print(f"{rows} rows, {new} new cells, {known} known cells", _INDENT)
-    _print_spent("Spent on one person at most", found["spent"])
+    _print_spent("Most spent on any one person", found["spent"])
     if (record := found["record"]) is not None:
         _print(
-            f"Record total of this period: {record['total']:g} per person, over all jobs; each "
-            f"sends {record['columns_per_row']} of {len(record['columns'])} columns (plan fixed by "
-            f"entry {record['entry']})"
+            f"Record total of this period: {record['total']:g} per person, over all jobs; "
+            f"{record['columns_per_row']} of {len(record['columns'])} columns are sent for each "
+            f"person (plan fixed by entry {record['entry']})"
         )
     if any(period["changed"] == "redraw" for period in found["periods"]):
-        _print("No bound over time: changed values are drawn again; two releases show who changed.")
-    _print(f"The most revealed about one person in all: {_total(found['spent'][-1])}")
+        _print(
+            "No bound over time: changed values are drawn again, so two releases show who changed."
+        )
+    _print(f"Highest total for any one person: {_total(found['spent'][-1])}")
 
 
 def print_answer(answer: Answer, person: str) -> None:
@@ -80,11 +82,11 @@ def print_answer(answer: Answer, person: str) -> None:
     for line in answer.alignments:
         _print_event(line, f"{line['recipient']}: {line['what']}")
     if answer.forgotten is not None:
-        _print("This person in all: erased, so it is no longer known")
+        _print("Total for this person: erased, so it is no longer known")
         return
     if len(answer.spent) > 1:
         _print_spent("Spent on this person", answer.spent)
-    _print(f"This person in all: {_total(answer.spent[-1])}")
+    _print(f"Total for this person: {_total(answer.spent[-1])}")
 
 
 def _cell(cell: Cell) -> str:

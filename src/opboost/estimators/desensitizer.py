@@ -48,7 +48,8 @@ from opboost.promises import Joint, NoGuarantee
 from opboost.randomness.streams import Rng, SeededRng, default_rng
 
 Weigh = Callable[[Release, BoolArray], Mapping[Any, float]]
-"""A function from a pilot's release, and the mask of its rows, to the weight of each column."""
+"""A function that takes the release of a pilot (a random share of the rows) and a mask of the
+pilot's rows, and returns each column's weight."""
 
 CheckColumns = Callable[[Any, tuple[PrivateColumn, ...]], None]
 """A function that may refuse a table and its private columns before any noise is drawn."""
@@ -56,7 +57,7 @@ CheckColumns = Callable[[Any, tuple[PrivateColumn, ...]], None]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What ``fit`` settled: later changes of parameters take effect at the next ``fit``."""
+    """What ``fit`` settled; a parameter that is changed later takes effect at the next ``fit``."""
 
     names: tuple[Hashable, ...]
     passthrough: bool
@@ -68,46 +69,58 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     """Map private columns to a grid and desensitise them there.
 
     Args:
-        mechanism: One mechanism for all private columns, or a dict by column (or a tuple of
-            ``PrivateColumn``, which declare everything).  A record budget needs none.
-        bounds: ``{"age": (17, 90)}``: declared and public.  One pair holds for every column.
-            ``"infer"`` takes them from the data and warns, and the guarantee says so.
-        categories: ``{"size": op.Ordered(["S", "M", "L"])}`` for ordinal columns; nominal ones take
-            ``op.UnaryEncoding`` (or randomised response) as their mechanism.
+        mechanism: One mechanism for all private columns, or a dict by column.  A record budget
+            chooses the mechanisms itself.  A tuple of ``PrivateColumn`` declares everything, so
+            that the other parameters of the columns are not needed.
+        bounds: The public range of each numeric column, such as ``{"age": (17, 90)}``, or one pair
+            for all columns.  ``"infer"`` takes the bounds from the data; it warns, and the
+            guarantee says so.
+        categories: The categories of each ordinal column, such as ``{"size": op.Ordered(["S", "M",
+            "L"])}``.  A nominal column needs a mechanism that holds its categories:
+            ``op.UnaryEncoding`` or randomised response.
         scale: ``"linear"``, ``"log"`` or public breakpoints; or a dict by column.
-        mapping: ``"cells"``, or ``"paper"`` for the paper's ceiling; or a dict by column.
-        outside: ``"clamp"`` or ``"raise"`` for values beyond the bounds; or a dict by column.
-        missing: ``"raise"``, a public constant, ``"symbol"`` (one more value of a Window-map)
-            or ``op.Flag``; or a dict by column.
-        budget: ``op.Budget.record(4)`` states the most that is revealed about one person; the other
-            budgets split the mechanism's level over the columns.
-        remainder: What to do with columns about which nothing is declared: ``"raise"``,
-            ``"passthrough"`` (release them as they are), ``"drop"``, or ``"own"`` (keep them beside
-            the released ones with the party that holds both, so no caveat mentions them).
-        noise_rng: ``None`` is cryptographic; ``op.SeededRng(7)`` repeats, and ``guarantee_`` reads
-            ``none: seeded``.
+        mapping: How values map to grid cells; or a dict by column.  ``"cells"`` divides the bounds
+            into cells of equal width; ``"paper"`` rounds up, as the paper's function B does.
+        outside: What to do with values beyond the bounds, ``"clamp"`` or ``"raise"``; or a dict by
+            column.
+        missing: What to do with missing values; or a dict by column.  ``"raise"`` refuses them.  A
+            public constant takes their place.  With ``"symbol"``, "missing" is one more value that
+            a Window-map can report.  With ``op.Flag``, a noisy bit says whether a value is missing.
+        budget: ``op.Budget.record(4)`` limits what all columns together reveal about one person.
+            The other budgets split the mechanism's level (its ε) over the columns.
+        remainder: What to do with columns about which nothing is declared.  ``"raise"`` refuses
+            them, and ``"drop"`` leaves them out.  ``"passthrough"`` sends them as they are, without
+            noise.  ``"own"`` keeps them unreleased next to the released columns, because one party
+            holds both; the guarantee then has no caveat about them.
+        noise_rng: ``None`` draws cryptographic noise.  ``op.SeededRng(7)`` draws the same noise in
+            each run, which protects nobody: ``guarantee_`` then reads ``none: seeded``.
 
     Attributes:
-        guarantee_: What is promised about one person's record (a ``Joint``): of one release, or of
-            all releases of equal rows known so far, this transformer's and others'.  Its caveats
-            say what the count cannot know.
+        guarantee_: What is promised about one person's record (a ``Joint``).  If rows with equal
+            content were released more than once, by this transformer or another, it covers all
+            these releases together.  Its caveats list the releases that the count leaves out.
         columns_: The private columns as declared.
         plan_: The plan of a record budget, or None.
         column_weights_: The column weights that a pilot found, or None.
-        outside_: How many values the last table had outside the bounds, by column.  Local: it
-            describes the data, must not be published, and is never pickled.
+        outside_: How many values the last table had outside the bounds, by column.  Do not publish
+            these numbers: they describe the data, and no guarantee covers them.  They are never
+            pickled.
         releases_: How many releases have been made since ``fit``.
 
     **The index is dropped.**  A pandas index may hold an ID or a raw value, and nothing is declared
-    about it.  Released rows keep their order and are numbered from 0.  ``transform`` warns with
-    ``op.DroppedIndexWarning`` if the index was any other, as after splitting or shuffling.
+    about it.  Released rows keep their order and are numbered from 0.  If the table has another
+    index, as after splitting or shuffling, ``transform`` warns with ``op.DroppedIndexWarning``.
 
-    **Release once.**  The same table object with the same content gives the same release again, at
-    no cost: with fresh noise on the same rows, anyone could average the noise away.  Anything else
-    is a new release: another fit, a copy, a subset or a reordered table.  Where it holds equal
-    rows, promises add up, and ``guarantee_`` says so: releases are counted by the content of the
-    private columns, in this process and in the workers that it sends estimators to.  Rows that were
-    changed before (scaled, rounded) are not recognised.
+    **Release once.**  If you pass the same table object again and its content has not changed, you
+    get the same release again, at no cost.  With fresh noise on the same rows, anyone could average
+    the noise away.  Anything else is a new release: another fit, a copy, a subset or a reordered
+    table.  If two releases contain equal rows, their losses add up, and ``guarantee_`` shows the
+    sum.  Rows are equal if their private columns are; rows that you have scaled or rounded are not
+    recognised.  Releases are counted in this process, and in worker processes to which it sends
+    estimators.
+
+    **One row per person.**  Every row counts as one person.  If several rows of a table are about
+    the same person, their losses add up, but ``guarantee_`` shows the loss of one row.
 
     >>> import opboost as op, pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71, 40]})
@@ -159,9 +172,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         look: Callable[[PrivateColumn, Prepared], None],
         check: CheckColumns = lambda table, columns: None,
     ) -> Any:
-        """Fit; pass each private column on the grid to ``look``, and keep none of them.
+        """Fit, and pass each private column on the grid to ``look``; keep none of these columns.
 
-        ``check`` may refuse the table and its private columns before that.
+        ``check`` is called first, and may refuse the table and its private columns.
         """
         table = self._validated(X, reset=True)
         settled = SettledColumns.of(self._declared(), table, self.remainder, self.budget)
@@ -211,11 +224,12 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         weigh: Weigh | None = None,
         check: CheckColumns = lambda table, columns: None,
     ) -> tuple[Any, Release]:
-        """Fit and release in one pass, column by column; remember the release like any other.
+        """Fit and release in one pass over the columns; return the checked table and the release.
 
-        The release uses the generator and budget that ``fit`` settles on, and nothing is released
-        if a later column turns out to be bad.  If the budget has a pilot, ``weigh`` gives the
-        column weights.  ``check`` may refuse the columns before any noise is drawn.
+        The release uses the generator and budget that ``fit`` settles on.  If any column is
+        refused, nothing is released.  If the budget has a pilot, ``weigh`` gives the column
+        weights.  ``check`` may refuse the columns before any noise is drawn.  As after
+        :meth:`release`, the same table gives the same release again.
         """
         if weigh is None:
             check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
@@ -253,9 +267,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         released: Counted,
         note: str = "",
     ) -> Desensitizer:
-        """Return a fitted transformer of declared columns, as in a saved estimator.
+        """Return a fitted transformer for columns that are already declared.
 
-        ``released`` counts releases made by others, or earlier; ``note`` says what is not counted.
+        :func:`opboost.estimators.saving.load` uses it.  ``released`` counts the releases that were
+        made before or elsewhere; ``note`` says what this count leaves out.
         """
         made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)
@@ -281,9 +296,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         if has_index(table):
             warnings.warn(
                 "The index of the table is dropped: it may hold an ID or a raw value. The released "
-                "rows keep their order and are numbered from 0. Write X.reset_index(drop=True) "
-                "before where rows are joined by their index, as ColumnTransformer does under "
-                "set_output(transform='pandas').",
+                "rows keep their order and are numbered from 0. If something later joins rows by "
+                "their index, as ColumnTransformer does under set_output(transform='pandas'), call "
+                "X.reset_index(drop=True) first.",
                 DroppedIndexWarning,
                 stacklevel=3,
             )
@@ -292,7 +307,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return rebuild(table, out)
 
     def release(self, X: Any) -> tuple[Any, Release]:
-        """Return the table after its checks, and the released columns by private column."""
+        """Return the checked table, and a dict of the released columns of each private column."""
         check_is_fitted(self)
         table = self._validated(X, reset=False)
         return table, self._released(X, table)
@@ -303,7 +318,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return self._validated(X, reset=False)
 
     def prepare(self, X: Any) -> tuple[Any, dict[Hashable, Prepared]]:
-        """Return the table and its columns on the grid **without noise**, which must not leave."""
+        """Return the table and its private columns on the grid, **without noise**.
+
+        Keep them in the party.
+        """
         table = self.validated(X)
         return table, {c.name: c.prepare(table) for c in self.columns_}
 
@@ -318,7 +336,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def sent(self) -> float:
-        """The share of rows that send each private column (``Budget.sampled``)."""
+        """The share of rows for which each private column is sent (``Budget.sampled``)."""
         budget = self._plan.budget
         if budget is None or budget.columns_per_row is None:
             return 1.0
@@ -332,7 +350,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def guarantee_(self) -> Joint | NoGuarantee:
-        """What is promised about one person's record, all known releases of these rows added up."""
+        """What is promised about one person's record, over all counted releases of these rows."""
         check_is_fitted(self)
         return self._account.guarantee()
 
@@ -356,7 +374,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
     def _released(self, X: Any, table: Any) -> dict[Hashable, list[OutColumn]]:
-        """Return the release of this table: made once, and found again for the same object."""
+        """Return the release of this table: the remembered one, if there is one, or a new one."""
         prepared = [(c, c.prepare(table)) for c in self.columns_]
         with self._lock:
             self.outside_.update({c.name: p.outside for c, p in prepared})
@@ -383,7 +401,10 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _sent_after_pilot(
         self, drawn: Release, budget: RecordBudget, rows: int, weigh: Weigh
     ) -> BoolArray | None:
-        """Choose the cells to send: the pilot's evenly, then the others by the weights it gives."""
+        """Choose the cells to send: evenly in the pilot's rows, by ``weigh`` in all other rows.
+
+        ``drawn`` holds the noisy values of all cells.
+        """
         rng, names = self._plan.rng, [c.name for c in self.columns_]
         of_people = of_cells = rng
         if isinstance(rng, SeededRng):
@@ -398,7 +419,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self.column_weights_ = checked_weights(weigh(shown, first), names, "The pilot's answer")
         weighted = replace(budget, weights=self.column_weights_)
         sent = columns_sent(weighted, lambda: words, names, lambda: first)
-        # Later releases come after the pilot.
+        # Later releases use these weights and need no pilot of their own.
         self._plan = replace(self._plan, budget=replace(weighted, pilot=0.0))
         return sent
 
@@ -411,7 +432,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         def chosen(count: int) -> BoolArray | None:
             return columns_sent(budget, lambda: cell_words(count, len(names), rng), names)
 
-        if not rng.secure:  # a seeded stream fills whole columns
+        if not rng.secure:  # each call restarts a seeded stream: pieces would repeat the choices
             return chosen(rows)
         sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
         blocks = [block for size in sizes if (block := chosen(size)) is not None]

@@ -1,4 +1,4 @@
-"""A whole estimator in one file: the stock model and a small JSON, zipped; no pickle."""
+"""Save a whole estimator in one file: the stock model and a small JSON file, zipped; no pickle."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
     True
     """
     if not Path(path).exists():
-        raise DataError(f"The model {path} does not exist", hint="Give a file that was saved.")
+        raise DataError(
+            f"The model {path} does not exist",
+            hint="Give the path of a file that `save` or `opboost train` wrote.",
+        )
     try:
         members = read_archive(Path(path))
         description = json.loads(members["estimator.json"])
@@ -92,7 +95,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 
 
 MAX_CLASS_BYTES = 2**26
-"""The most memory that class names may take; an array gives all the length of the longest."""
+"""The most memory that class names may take; in a NumPy array, each takes that of the longest."""
 
 
 def _rebuilt(
@@ -146,14 +149,21 @@ def _rebuilt(
 
 
 def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
-    """Return where columns come from; older files do not say, and may hold withheld units."""
+    """Return which party each column comes from.
+
+    An older file does not say this.  For such a file, this finds the columns whose units the party
+    withheld.
+    """
     if "origins" in description:
         return Origins.from_dict(description["origins"])
     return Origins(withheld=frozenset(c.name for c in private if _counts_cells(c.mapping)))
 
 
 def _counts_cells(mapping: object) -> bool:
-    """Return whether raw values are cell numbers, as they are if a party withholds its units."""
+    """Return whether a column's "raw" values are only cell numbers.
+
+    This is so if the party withholds its units: the bounds then follow from the grid alone.
+    """
     if not isinstance(mapping, NumericMapping):
         return False
     grid = mapping.domain
@@ -161,7 +171,7 @@ def _counts_cells(mapping: object) -> bool:
 
 
 def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
-    """Return the party of each private column; empty if trees may use several parties' columns."""
+    """Return the party of each private column, or nothing if a tree may use any party's columns."""
     found = tuple(description.get("parties", ()))
     if found and (len(found) != columns or not all(isinstance(name, str) for name in found)):
         raise DataError("The parties of the saved estimator do not fit its columns")
@@ -169,7 +179,7 @@ def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
 
 
 def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
-    """Return how many of the first rounds use own columns alone."""
+    """Return how many rounds, counted from the first, use only the label party's own columns."""
     found = description.get("own_rounds", 0)
     rounds = trained.rounds if isinstance(trained, Staged) else 0
     if type(found) is not int or not 0 <= found <= rounds:
@@ -178,7 +188,10 @@ def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
 
 
 def _released(description: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the releases that a file states; version 1 stated only those of its own terms."""
+    """Return the counted releases that a file states, each with its terms.
+
+    A file of version 1 states only how often the estimator itself released the rows.
+    """
     if description["version"] == VERSION:
         found: list[dict[str, Any]] = description["released"]
         return found
@@ -194,7 +207,10 @@ def _released(description: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _classes(dtype: str, values: list[Any]) -> np.ndarray[Any, Any]:
-    """Return the array that :func:`_plain` described, unless it would take too much memory."""
+    """Return the classes as an array of the stated type, unless it would take too much memory.
+
+    ``training.model_file`` writes this description of the classes.
+    """
     kind = np.dtype(dtype)
     if any(isinstance(value, list | dict) for value in values):
         raise DataError("The classes of an estimator are a plain list")

@@ -1,10 +1,13 @@
 """A release through the ledger, which draws noise only once.
 
-A draw belongs to a person, an attribute, a mechanism (with its grid and level) and a period.  A
-draw that was committed before is repeated at no charge, no matter what the value is now and who
-receives it.  Everything else is drawn and charged.  Nothing may be sent before the release is
-committed, which happens on leaving :class:`Drawing`.  A release that ends earlier leaves only its
-reservation, and is drawn afresh when it is run again.
+A draw belongs to a person, an attribute, a mechanism (with its grid, mapping and level) and a
+period.  A draw that was committed before is repeated at no charge, whoever receives it.  This holds
+even if the value has changed, unless the ledger redraws changed values (``changed = "redraw"``).
+Everything else is drawn and charged.
+
+Send nothing before the release is committed, which happens at the end of the ``with`` block of
+:class:`Drawing`.  A release that is killed earlier leaves only its reservation; if it is run again,
+it draws again.
 """
 
 from __future__ import annotations
@@ -48,11 +51,12 @@ from opboost.storage import atomic_files
 
 
 class Drawing:
-    """One release in progress: reserved on entry, committed on exit, aborted by an error.
+    """One release in progress: reserved on entry, committed on exit, aborted if it is refused.
 
-    ``attributes`` are the declared identities of the columns, which stay when a column is renamed.
-    ``stored`` names a stored release that keeps the outputs, so the ledger does not.  ``score``
-    says that the only column is a model's score, and what it is charged to.
+    ``attributes`` are the declared identities of the columns; an identity stays the same if its
+    column is renamed.  ``stored`` names a stored release: the noisy values are kept there and not
+    in the ledger.  If ``score`` is given, the only column is a model's score, and ``score`` says
+    what this column is charged to.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class Drawing:
 
     def __enter__(self) -> Drawing:
         with ExitStack() as stack:
-            # Simultaneous releases would not see each other's draws, and would draw a cell twice.
+            # Two releases at the same time would not see each other's draws: both would draw.
             stack.enter_context(atomic_files.alone(self._ledger.folder))
             check_chain(self._ledger)
             self._ledger.clear()
@@ -100,7 +104,7 @@ class Drawing:
             merge_runs(self._ledger)
             self._reservation.open()
             self._frozen = self._reservation.check_plan()
-            # A person has one score per model and period, whatever the values are now.
+            # A person has one score per model and period, even if values have changed.
             self._redraw = self._ledger.changed == "redraw" and self._score is None
             self._memory = Lookup(self._ledger, self._wanted)
             stored = [w.stored(tagged=self._redraw and not self._stored) for w in self._wanted]
@@ -110,16 +114,16 @@ class Drawing:
 
     @property
     def spelling(self) -> Spelling:
-        """How IDs must be spelt."""
+        """How the ledger compares IDs: exactly, or in their canonical form."""
         return self._ledger.ids
 
     def check(self, pieces: Iterable[tuple[Any, BoolArray | None]] = ()) -> None:
-        """Check early, before anything is drawn or reserved, whatever would be refused later.
+        """Run all later checks now, and refuse before anything is drawn or reserved.
 
-        It refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
-        and people whom :meth:`draw` or :meth:`charge` refuses.  ``pieces`` are IDs and chosen
-        columns, as :meth:`charge` takes them.  If changed values are redrawn, only :meth:`draw`
-        knows what is charged.
+        This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
+        and people whom :meth:`draw` or :meth:`charge` would refuse.  ``pieces`` are IDs and chosen
+        columns, as :meth:`charge` takes them.  If the ledger redraws changed values, this does not
+        check what people would be charged: only :meth:`draw` knows which values have changed.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -135,8 +139,8 @@ class Drawing:
     ) -> None:
         """Refuse what :meth:`check` refuses, without a lock and without writing to the ledger.
 
-        Without ``all_people``, only some of the people will be released, so it refuses only if
-        none of them could be.
+        ``pieces`` yields the IDs of the table.  Without ``all_people``, only some of these people
+        will be in the release, so this refuses only if the ledger would refuse every one of them.
         """
 
         def look() -> None:
@@ -180,7 +184,7 @@ class Drawing:
         return bool(refused.all())
 
     def _recall(self) -> None:
-        """Read the ledger's memory; refuse columns or a plan that it does not allow."""
+        """Load what the ledger holds for these columns; refuse columns or a plan it forbids."""
         self._reservation.check_attributes()
         self._frozen = self._reservation.check_plan()
         self._memory = Lookup(self._ledger, self._wanted)
@@ -191,10 +195,12 @@ class Drawing:
         return people, handles, self._memory.known(handles, None)
 
     def can_refuse_people(self) -> bool:
-        """Return whether the ledger could refuse some people; if not, IDs need no check beforehand.
+        """Return whether the ledger could refuse some people; if not, IDs need no early check.
 
-        It cannot if every release of the period had exactly these columns and no cap is set: then
-        everything is decided for anyone who was charged.
+        If a cap is set, the ledger could refuse people as soon as it has recorded a release.
+        Without a cap, it could if a release of this period was made in parts, since the ledger does
+        not hold those draws.  With a record plan, it also could if one attribute was renewed alone,
+        or if a release of this period had other columns.
         """
         ledger = self._ledger
         if ledger.caps != Caps():
@@ -208,7 +214,7 @@ class Drawing:
         return len(renewed) > 1 or any(run.stored for run in runs) or any(others)
 
     def draw(self, ids: Any, prepared: Sequence[Prepared]) -> list[list[OutColumn]]:
-        """Return the released columns of some rows, given their IDs."""
+        """Return the released columns of some rows, given their IDs and their private columns."""
         people = self._ledger.people(ids)
         handles = self._ledger.handles(people)
         tags = self._tags(people, prepared) if self._redraw else None
@@ -232,7 +238,7 @@ class Drawing:
         return out
 
     def _new_cells(self, people: Words, handles: Words, known: Known) -> BoolArray:
-        """Return the cells to draw and charge; refuse people who may not be charged."""
+        """Return the cells to draw; refuse the release if anybody in it may not be charged."""
         if known.elsewhere.any():
             raise self._kept_elsewhere(known.elsewhere)
         if known.decided.all():
@@ -243,7 +249,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse cells that the frozen plan, the record total or a cap does not allow."""
+        """Refuse the release if the period's plan, the record total or a cap forbids the cells."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)
@@ -255,7 +261,7 @@ class Drawing:
         check_caps(self._ledger.caps, self._wanted, memory, handles, new)
 
     def _repeated(self, handles: Words, known: Known) -> list[list[OutColumn]]:
-        """Return the released columns of people for whom nothing is new or charged."""
+        """Return the released columns of people for whom nothing is drawn or charged."""
         self._run.see(handles[~known.recorded])
         self._count(len(handles), np.zeros_like(known.sent), known.sent)
         return [
@@ -264,11 +270,11 @@ class Drawing:
         ]
 
     def charge(self, ids: Any, chosen: BoolArray | None) -> None:
-        """Charge people for noise that is drawn elsewhere and kept in a stored release.
+        """Charge people for noisy values that a stored release holds, and not the ledger.
 
-        ``chosen`` says which columns of each row it holds; None means all.  If one of these cells
-        was drawn before, the person is refused: a second, independent draw would reveal more than
-        was charged.
+        ``chosen`` says which columns the stored release holds for each row; None means all.  If the
+        ledger already has a draw for anybody here, this refuses the whole release: a second,
+        independent draw would reveal more than was charged.
         """
         handles, here, chosen, recorded = self._chargeable(ids, chosen)
         nothing = np.zeros((len(handles), 0), dtype=np.uint8)
@@ -279,7 +285,11 @@ class Drawing:
     def _chargeable(
         self, ids: Any, chosen: BoolArray | None
     ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
-        """Return handles, who is not forgotten, the cells to charge, and who has a record."""
+        """Return four things about the people, or refuse the release.
+
+        They are the people's handles, which of them are not forgotten, which of their cells to
+        charge, and which of them the ledger has a record of.
+        """
         handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)
         here = ~self._memory.forgotten(handles)
@@ -291,13 +301,14 @@ class Drawing:
         return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
-        """Return which rows are about forgotten people, about whom nothing is sent."""
+        """Return which rows are about forgotten people; a release reveals nothing about them."""
         return self._memory.forgotten(self._ledger.handles(self._ledger.people(ids)))
 
     def repeat(self, ids: Any, release: str) -> None:
         """Count the rows of a stored release, whose noise was drawn and charged before.
 
-        It is sent unchanged even after a renewal, so the ledger notes whose old draws were sent.
+        A stored release is sent unchanged even after a renewal, so the ledger notes whose old draws
+        were sent.
         """
         handles = self._ledger.handles(self._ledger.people(ids))
         sent = self._memory.stored(handles, release)
@@ -318,7 +329,7 @@ class Drawing:
 
     def _close(self, kind: type[BaseException] | None) -> None:
         if kind is not None and (not issubclass(kind, Exception) or issubclass(kind, OSError)):
-            return  # killed or out of space, not refused: the same command resumes
+            return  # killed or out of space, not refused: the same command resumes the release
         if kind is not None:
             self._reservation.abort(_reason(kind))
             return
@@ -347,7 +358,10 @@ class Drawing:
             )
 
     def _sent(self, people: Words) -> BoolArray | None:
-        """Return which columns each person sends, fixed within a period, whatever the values."""
+        """Return which columns are sent for each person, or None if all are.
+
+        The choice is fixed within a period and does not depend on the person's values.
+        """
         attributes, names = list(self._attributes), [c.name for c in self._columns]
         return columns_sent(
             self._budget,
@@ -384,17 +398,17 @@ class Drawing:
 
     def _kept_elsewhere(self, cells: BoolArray) -> PrivacyError:
         return PrivacyError(
-            f"{int(cells.any(axis=1).sum()):,} people of the table were released before in parts "
-            "(--engine), and their draws are kept in that stored release. Send the stored release, "
-            "or start a new period with opboost ledger renew. Nothing was sent."
+            f"For {int(cells.any(axis=1).sum()):,} people in the table, a release in parts "
+            "(--engine) was made before, and their draws are kept in that stored release. Send the "
+            "stored release, or start a new period with opboost ledger renew. Nothing was sent."
         )
 
     def _drawn_before(self, decided: BoolArray) -> PrivacyError:
         return PrivacyError(
-            f"{int(decided.any(axis=1).sum()):,} people of the table were released before, "
-            "and a release in parts (--engine) would draw them a second time. Leave out --engine "
-            "to repeat what was drawn, send the stored release that holds it, or start a new "
-            "period with opboost ledger renew. Nothing was sent."
+            f"For {int(decided.any(axis=1).sum()):,} people in the table, a release was made "
+            "before, and a release in parts (--engine) would draw their noise a second time. Leave "
+            "out --engine to repeat the earlier draws, send the stored release that holds them, or "
+            "start a new period with opboost ledger renew. Nothing was sent."
         )
 
 
@@ -404,7 +418,7 @@ def _released(column: PrivateColumn, drawn: Draws, sent: BoolArray) -> list[OutC
 
 
 def _reason(kind: type[BaseException]) -> str:
-    """Return why a release was aborted, for readers of the ledger."""
+    """Return why a release was aborted, in words for readers of the ledger."""
     if issubclass(kind, PrivacyError):
         return "refused: a cap or another privacy rule"
     return "refused: the table does not fit" if issubclass(kind, DataError) else "it failed"

@@ -91,7 +91,7 @@ class Report:
 
 
 def _most(report: Report) -> str:
-    """Return the first section: the most that was revealed about one person."""
+    """Return the first section: the highest total for any one person."""
     *attributes, total = report.found["spent"]
     most = level(total["most"])
     if total["cap"] is None:
@@ -117,7 +117,7 @@ def _most(report: Report) -> str:
     warnings = [over, redrawn if report.redraw else ""]
     return f"""\
 <section id="most" aria-labelledby="most-title">
-  <h2 id="most-title" style="margin-top: 0">The most revealed about any one person, in all</h2>
+  <h2 id="most-title" style="margin-top: 0">Highest total for any one person</h2>
   <p id="total">{most}</p>
   <p>{cap} {total["people"]:,} people, over all recipients and all periods.</p>
   <p>{meaning}</p>

@@ -1,13 +1,14 @@
-"""A release that many workers make, with one noise and one charge even if it is killed anywhere.
+"""A release made by many workers: noise drawn once, people charged once, even if it is killed.
 
-    begin    a folder beside the target, a secret in it
-    check    people whom the ledger would refuse in the end are refused before anything is drawn
-    write    parts, by any number of workers, each as often as the scheduler likes (part_writer.py)
-    commit   all parts there, no ID twice -> people charged -> manifest -> secret destroyed
-             -> the parts take the target's name
+    begin    make a folder beside the target, and in it the secret from which all noise follows
+    check    refuse the release before anything is drawn if the ledger would refuse it in the end
+    write    workers write the parts; the scheduler may repeat any of them (part_writer.py)
+    commit   check that all parts are there and no ID occurs twice -> charge people -> write the
+             manifest -> destroy the secret -> give the folder of parts the target's name
 
 Each step can be interrupted; the next run resumes it with the same noise.  Do not send anything
-before the target appears; from then on, only the stored parts remember the noise.
+before the target appears.  From then on the noise exists only in the stored parts, because the
+secret is destroyed.
 """
 
 from __future__ import annotations
@@ -67,14 +68,15 @@ class Charge:
 
 
 class ReleaseInParts:
-    """One release in progress; if the block ends without :meth:`commit`, the next run resumes it.
+    """One release in progress; if it ends without :meth:`commit`, the next run resumes it.
 
     Args:
         target: The folder that appears once the release is complete.
         plan: The declarations of the columns.
-        ids: The columns that identify people; noise is drawn per person.
-        parts: How many parts there will be.
-        source: What identifies the source of the rows; a release is never resumed with another one.
+        ids: The columns that identify people; a person's ID determines their noise.
+        parts: The number of parts.
+        source: What identifies the table, such as its files.  A release is never resumed with
+            another table.
         charge: The ledger to charge, if there is one.
 
     >>> import tempfile, pyarrow as pa
@@ -106,9 +108,9 @@ class ReleaseInParts:
         self.target, self._plan, self._parts, self._charge = Path(target), plan, parts, charge
         if not ids:
             raise ParameterError(
-                "The noise of a release is drawn per person, so that a repeated task repeats it. "
-                "This needs their IDs. Give ids='customer_id', in TOML [align] id = "
-                '"customer_id".'
+                "A release in parts derives each person's noise from the person's ID, so that a "
+                "repeated task draws the same noise. Name the ID column: ids='customer_id', in "
+                'TOML [align] id = "customer_id".'
             )
         check_no_pilot(plan.budget, "and a release in parts has none")
         self.folder = making(self.target)
@@ -139,9 +141,9 @@ class ReleaseInParts:
             self.id = self._begun()
             if not self._written() and not release_secret.has_secret(self.folder):
                 raise PrivacyError(
-                    f"The secret of the release in {self.folder} was lost before it was complete. "
-                    "It cannot be finished with the same noise, and nothing of it was sent: remove "
-                    "that folder and begin again."
+                    f"The secret of the release in {self.folder} was lost before the release was "
+                    "complete. The release cannot be finished with the same noise. Nothing of it "
+                    "was sent: remove that folder and begin again."
                 )
             if self._charge is not None:
                 self._drawing(self._charge).check()
@@ -152,7 +154,7 @@ class ReleaseInParts:
         self._alone.__exit__(*error)
 
     def _begun(self) -> str:
-        """Return the release's name: a new one, or that of the run to resume."""
+        """Return the release's name: a new one, or the name of the release to resume."""
         state = self.folder / STATE
         if not state.exists():
             release_secret.make_secret(self.folder)
@@ -163,8 +165,8 @@ class ReleaseInParts:
         if found.get("about") != self._about:
             raise PrivacyError(
                 f"A release to {self.target} was begun with another table or configuration. "
-                f"Restore that to finish it, or remove {self.folder} to abandon it: nothing of it "
-                "was sent."
+                "To finish that release, restore its table and configuration. To abandon it, "
+                f"remove {self.folder}: nothing of it was sent."
             )
         return str(found["release"])
 
@@ -178,10 +180,10 @@ class ReleaseInParts:
         return [n for n in range(self._parts) if not (self.folder / RECEIPT.format(n)).exists()]
 
     def check(self, ids: Callable[[], Iterable[pa.Table]]) -> None:
-        """Refuse people whom the ledger would refuse in the end, before a part is made of them.
+        """Refuse the release before a part is made if the ledger would refuse it in the end.
 
-        ``ids`` reads the ID columns of all rows; it is not called if nobody can be refused.
-        :meth:`commit` checks again, since other releases may have happened in between.
+        ``ids`` reads the ID columns of all rows; it is called only if the ledger could refuse some
+        people.  :meth:`commit` checks again, because other releases may happen in between.
         """
         if self._charge is None or not self.missing() or self._is_charged(self._charge.ledger):
             return
@@ -193,7 +195,7 @@ class ReleaseInParts:
         except PrivacyError as error:
             if len(self.missing()) < self._parts:
                 raise self._waiting(error) from None
-            (self.folder / STATE).unlink()  # nothing was made, so another table may be used
+            (self.folder / STATE).unlink()  # no part was made, so another table may be used
             release_secret.destroy(self.folder)
             shutil.rmtree(self.folder)
             raise
@@ -201,7 +203,7 @@ class ReleaseInParts:
     def _chosen(
         self, tables: Iterable[pa.Table]
     ) -> Iterator[tuple[pa.LargeBinaryArray, BoolArray | None]]:
-        """Yield the people of some rows, and the columns that are released about each of them."""
+        """Yield people's IDs, and which columns are released about each of them (None: all)."""
         secret = release_secret.read_secret(self.folder)
         for table in tables:
             people = id_array(table, self.block.ids, spelling=self.block.spelling)
@@ -214,8 +216,8 @@ class ReleaseInParts:
     def _waiting(self, error: PrivacyError) -> PrivacyError:
         return PrivacyError(
             f"{error} The parts and the secret of their noise stay in {self.folder}: run the same "
-            "command again once the ledger accepts them. To abandon the release, or to use another "
-            "table or configuration, remove that folder."
+            "command again once the ledger accepts the release. To abandon the release, or to use "
+            "another table or configuration, remove that folder."
         )
 
     def commit(self) -> Manifest:
@@ -235,13 +237,13 @@ class ReleaseInParts:
         return read_manifest(self.target)
 
     def _whole(self) -> Manifest:
-        """Return the manifest; refuse while a part is missing or damaged, or an ID occurs twice."""
+        """Return the manifest; refuse if a part is missing or damaged, or an ID occurs twice."""
         receipts = [read_receipt(self.folder, n) for n in range(self._parts)]
         made = {n: receipt for n, receipt in enumerate(receipts) if receipt is not None}
         if len(made) < self._parts:
             raise DataError(
                 f"{self._parts - len(made)} of {self._parts} parts are missing",
-                hint="Run the same command again: it makes only these.",
+                hint="Run the same command again: it makes only the missing parts.",
             )
         with DuplicateIds(self.folder) as rows:
             for number, receipt in made.items():
@@ -258,14 +260,15 @@ class ReleaseInParts:
             twice = rows.repeats()
         if twice:
             raise DataError(
-                f"{twice:,} rows repeat an ID of another row: they would share their noise",
+                f"{twice:,} rows repeat an ID of another row, and would get the same noise",
                 hint=f"Keep one row of each ID, remove {self.folder} and begin again.",
             )
         parts = {RELEASED.format(n): r.sha256 for n, r in made.items() if r.rows}
         atomic_files.clear(self.folder / PARTS)  # partial files of killed workers
         if stray := {p.name for p in (self.folder / PARTS).iterdir()} - set(parts):
             raise DataError(
-                f"{self.folder / PARTS} holds files of no part: {', '.join(sorted(stray))}",
+                f"{self.folder / PARTS} holds files that belong to no part: "
+                f"{', '.join(sorted(stray))}",
                 hint="Remove them and run again.",
             )
         total = sum(r.rows for r in made.values())
@@ -282,7 +285,7 @@ class ReleaseInParts:
         return Manifest(self.id, total, str(promise), promise.total, parts, noise, per_row)
 
     def _hide_forgotten(self) -> int:
-        """Remove what the parts hold about forgotten people; return how many rows they have."""
+        """Empty the released cells in rows of forgotten people; return the number of these rows."""
         if self._charge is None or not len(self._charge.ledger.tombstones()):
             return 0
         names = [str(n) for c in self._plan.private for n in c.release_names()]
@@ -290,9 +293,9 @@ class ReleaseInParts:
         return sum(hide(self.folder, n, names, gone) for n in range(self._parts))
 
     def _pay(self, manifest: Manifest, hidden: int) -> None:
-        """Charge each person once, piece by piece; charges made before a crash remain.
+        """Charge each person once, unless an earlier run of this release has charged everybody.
 
-        ``hidden`` is the number of forgotten people who were removed from the parts.
+        ``hidden`` is the number of rows of forgotten people that were emptied in the parts.
         """
         if self._charge is None or charged(manifest, self._charge.ledger):
             return
@@ -337,7 +340,7 @@ def _digest(plain: object) -> str:
 
 
 def _weights(plan: Plan) -> dict[str, Any]:
-    """Return the weights by which people choose columns, if there are any."""
+    """Return the weights by which columns are drawn for each person, if there are any."""
     if not isinstance(plan.budget, RecordBudget) or plan.budget.weights is None:
         return {}
     return {"weights": {str(name): weight for name, weight in plan.budget.weights.items()}}

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and folders locked for one process at a time."""
+"""Write files completely or not at all, and lock folders for one process at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKSUM_BYTES = len(_MARK) + 64 + 1
 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
-"""The system's errors for a disk or folder that cannot be written to, whatever the content."""
+"""The numbers of system errors for a disk or folder that accepts no file, whatever its content."""
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -32,19 +32,22 @@ def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file as :func:`write` does, but keep one that exists already or is created first."""
+    """Write a file as :func:`write` does, unless the file exists by then: then keep that one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), writing(path, mode=mode, place=os.link) as file:
         file.write(data)
 
 
 def with_checksum(data: bytes) -> bytes:
-    """Return a file's content with its SHA-256 in a last line, so that damage is detected."""
+    """Return a file's content followed by its SHA-256 in a last line, to detect damage."""
     return data + _MARK + hashlib.sha256(data).hexdigest().encode() + b"\n"
 
 
 def read_checked(path: Path, next_step: str) -> bytes:
-    """Return the content of a file with a checksum; refuse a damaged file, and name it."""
+    """Return the content of a file that ends with its checksum; refuse a damaged file by name.
+
+    ``next_step`` tells the user what to do about the damage.
+    """
     whole = path.read_bytes()
     data = whole[:-CHECKSUM_BYTES]
     if len(whole) < CHECKSUM_BYTES or with_checksum(data) != whole:
@@ -53,9 +56,9 @@ def read_checked(path: Path, next_step: str) -> bytes:
 
 
 def add_checksum(path: Path, *, flushed: bool = True) -> None:
-    """Append the checksum to a file that was written piece by piece, and flush it to disk.
+    """Append the checksum to a file that was written piece by piece, and flush the file to disk.
 
-    With ``flushed=False``, the caller flushes it, as :func:`placing` does.
+    With ``flushed=False``, the caller flushes the file, as :func:`placing` does.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -102,7 +105,7 @@ def damaged(path: Path, next_step: str) -> DataError:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an error of the system that lacks it, such as a failed write."""
+    """Add the file's name to an ``OSError`` that has none, such as the one of a failed write."""
     try:
         yield
     except OSError as error:
@@ -115,7 +118,10 @@ def naming(path: Path) -> Iterator[None]:
 def writing(
     path: Path, *, mode: int = 0o644, place: Callable[[Path, Path], None] = os.replace
 ) -> Iterator[BinaryIO]:
-    """Yield a file to write to; it replaces ``path`` if the block ends without an error."""
+    """Yield an open file, which replaces ``path`` if the block ends without an error.
+
+    ``place`` is the function that moves the complete file to ``path``.
+    """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -131,10 +137,12 @@ def writing(
 
 @contextmanager
 def placing(path: Path, *, folder: bool = False, alone: bool = False) -> Iterator[Path]:
-    """Yield a name to write a file to; it replaces ``path`` if the block ends without an error.
+    """Yield the path of a temporary file to write, which then replaces ``path``.
 
-    ``folder`` makes a folder instead.  ``alone`` says that nobody else writes ``path`` at the same
-    time: the name is then the same each time, and what a killed process left there is removed.
+    If the block raises an error, ``path`` stays as it was.  With ``folder=True``, the temporary
+    path is that of a new folder.  With ``alone=True``, the caller promises that nobody else writes
+    ``path`` at the same time: the temporary path is then the same each time, so this removes what a
+    killed process left there.
     """
     token = "" if alone else f".{secrets.token_hex(8)}"
     partial = path.with_name(f".{path.name}{token}.part")
@@ -154,7 +162,7 @@ def placing(path: Path, *, folder: bool = False, alone: bool = False) -> Iterato
 
 
 def move(moves: Iterable[tuple[Path, Path]]) -> None:
-    """Rename files or folders to their new names, in this order, and flush the names to disk."""
+    """Rename files or folders in the given order, and flush the new names to disk."""
     touched: dict[Path, None] = {}
     for source, target in moves:
         os.replace(source, target)
@@ -171,7 +179,9 @@ def _remove(path: Path) -> None:
 
 
 def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) -> Any:
-    """Return the content of our own JSON file as a value of ``kind``; refuse a damaged file.
+    """Return the content of a JSON file that OpBoost wrote, as a value of ``kind``.
+
+    Refuse a damaged file.  With ``checksum=True``, the file ends with its checksum.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -190,13 +200,13 @@ def read_json(path: Path, kind: Any, next_step: str, *, checksum: bool = False) 
 @lru_cache
 def json_reader(kind: Any) -> Any:
     """Return a reader for JSON values of ``kind``."""
-    from pydantic import TypeAdapter  # takes a quarter of a second; many commands do not need it
+    from pydantic import TypeAdapter  # importing it takes 0.25 s; many commands do not need it
 
     return TypeAdapter(kind)
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the names in a folder, to disk."""
+    """Flush a file to disk; of a folder, flush the names of its files."""
     if path.is_dir() and os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)
@@ -207,9 +217,10 @@ def flush(path: Path) -> None:
 
 
 def wipe(path: Path) -> None:
-    """Overwrite a file with zeros, then remove it; if it has other hard links, only remove it.
+    """Overwrite a file with zeros, then remove it.
 
-    On a plain disk this destroys the content.  A journaling file system, a solid-state disk, a
+    If the file has other hard links, this only removes this name.  On a plain disk overwriting
+    destroys the content.  A journaling file system, a solid-state disk, a
     snapshot or a backup may keep an older copy.
     """
     about = path.stat()
@@ -229,10 +240,10 @@ _WIPE_CHUNK_BYTES = 1 << 20
 
 @contextmanager
 def alone(folder: Path) -> Iterator[int]:
-    """Lock a folder for this process, and refuse if another process holds the lock.
+    """Lock a folder during the block, and refuse if another process holds the lock.
 
-    The system releases the lock of a killed process.  Files that it left half-written are removed;
-    the block receives their number.
+    The system releases the lock of a killed process.  This removes the half-written files that such
+    a process left in the folder, and yields their number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -245,7 +256,7 @@ def alone(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def waiting(file: Path) -> Iterator[None]:
-    """Hold a lock during the block; wait while another process holds it."""
+    """Lock a file during the block; first wait while another process holds the lock."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _flock(handle)
@@ -255,7 +266,10 @@ def waiting(file: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> int:
-    """Remove half-written files that nobody is writing any more, and return their number."""
+    """Remove all half-written files below a folder, and return their number.
+
+    The caller makes sure that nobody is still writing them.
+    """
     left = list(folder.rglob(".*.part"))
     for path in left:
         if path.is_dir():
@@ -292,7 +306,7 @@ def has_locks() -> bool:
 
 @lru_cache(maxsize=1)
 def _warn_of_locks() -> None:
-    """Warn once per process, however many folders it locks."""
+    """Warn that folders cannot be locked; once per process."""
     warnings.warn(NO_LOCKS, PlatformWarning, stacklevel=3)
 
 

@@ -48,10 +48,10 @@ CHILD = (
     "counted"
 )
 SENT = (
-    "copies of estimators were sent to other processes: their releases are counted only if they "
-    "report back, on this machine"
+    "copies of estimators were sent to other processes: releases there are counted only if those "
+    "processes are on this machine and report back"
 )
-LOST = "the reports of other processes are lost: their releases are not counted"
+LOST = "reports of other processes are lost: the releases in them are not counted"
 
 UNDESCRIBED = "in another process, by a mechanism that no file describes"
 
@@ -256,7 +256,8 @@ class Register:
     def leave(self) -> Home | None:
         """Note that an estimator is pickled, and return the home to which its copy should report.
 
-        In a worker process, this is the home to which the worker itself reports.
+        In a worker process, this is the home to which the worker itself reports.  Return None if no
+        folder for reports can be made.
         """
         with self._lock:
             if self._others and not self._sent:
@@ -270,7 +271,10 @@ class Register:
             return None
 
     def arrive(self, home: Home | None) -> None:
-        """Note that an estimator was unpickled; from now on report to the home in its pickle."""
+        """Note that an estimator was unpickled; ``home`` is the one that its pickle names.
+
+        If another process made the pickle, from now on report to that home while it is open.
+        """
         with self._lock:
             if home is not None and home.token == self._own.home.token:
                 return

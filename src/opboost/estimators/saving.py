@@ -95,7 +95,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 
 
 MAX_CLASS_BYTES = 2**26
-"""The most memory that class names may take; in a NumPy array, each takes that of the longest."""
+"""The most memory for class names; in a NumPy array, each takes as much as the longest."""
 
 
 def _rebuilt(

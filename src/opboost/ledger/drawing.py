@@ -122,8 +122,9 @@ class Drawing:
 
         This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
         and people whom :meth:`draw` or :meth:`charge` would refuse.  ``pieces`` are IDs and chosen
-        columns, as :meth:`charge` takes them.  If the ledger redraws changed values, this does not
-        check what people would be charged: only :meth:`draw` knows which values have changed.
+        columns, as :meth:`charge` takes them.  If the ledger redraws changed values, this checks
+        people only for a stored release or a score: otherwise :meth:`draw` alone knows which values
+        have changed, and so what is charged.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)

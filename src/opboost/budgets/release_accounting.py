@@ -27,8 +27,9 @@ class RowSums:
     """Hashes of rows by the content of their private columns, built column by column.
 
     A row has the same hash in a copy, in a subset, with columns in another order or under other
-    names, and as 32-bit floats.  Rows with equal content count as one, so equal records of two
-    people are counted too often rather than too rarely.
+    names, and as 32-bit floats.  Rows with equal content count as one.  If two people in different
+    tables have equal records, their releases are therefore counted too often rather than too
+    rarely.  Equal rows within one table count once, as if they were about different people.
     """
 
     def __init__(self) -> None:

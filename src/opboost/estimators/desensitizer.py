@@ -228,8 +228,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
         The release uses the generator and budget that ``fit`` settles on.  If any column is
         refused, nothing is released.  If the budget has a pilot, ``weigh`` gives the column
-        weights.  ``check`` may refuse the columns before any noise is drawn.  As after
-        :meth:`release`, the same table gives the same release again.
+        weights.  ``check`` may refuse the columns before any noise is drawn.  If the same table is
+        passed to :meth:`transform` later, it gives this release again.
         """
         if weigh is None:
             check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")

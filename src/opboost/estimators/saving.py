@@ -171,7 +171,7 @@ def _counts_cells(mapping: object) -> bool:
 
 
 def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
-    """Return the party of each private column, or nothing if a tree may use any party's columns."""
+    """Return the party of each private column; empty if a tree may use several parties' columns."""
     found = tuple(description.get("parties", ()))
     if found and (len(found) != columns or not all(isinstance(name, str) for name in found)):
         raise DataError("The parties of the saved estimator do not fit its columns")

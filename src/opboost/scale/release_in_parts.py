@@ -1,6 +1,6 @@
 """A release made by many workers: noise drawn once, people charged once, even if it is killed.
 
-    begin    make a folder beside the target, and in it the secret from which all noise follows
+    begin    make a folder beside the target, and in it the secret from which noise is derived
     check    refuse the release before anything is drawn if the ledger would refuse it in the end
     write    workers write the parts; the scheduler may repeat any of them (part_writer.py)
     commit   check that all parts are there and no ID occurs twice -> charge people -> write the

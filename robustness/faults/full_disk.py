@@ -57,7 +57,7 @@ def _trial(victim: str, room: int) -> list[str] | None:
         if process.poll() is None:
             return [f"{victim} did not end: {'; '.join(harness.finished(1))}"]
         words = harness.words(victim)[-1]
-        clear = str(harness.home(victim)) in words and "Make room" in words
+        clear = str(harness.home(victim)) in words and "Free some space" in words
         if process.returncode != 1 or not clear:
             return [f"status {process.returncode}, {words}"]
         _run("mount", "-o", f"remount,size={MOST * BLOCK}", str(disk))

@@ -5,14 +5,17 @@ code that works on a copy of the table, a worker of joblib or Dask.  Each proces
 memory, by a keyed hash of each row's private values.  The counts only serve to state the guarantee:
 no noise depends on them.
 
-Each row counts as one person.  A row that occurs twice in one table counts once for that release:
-if both rows are about the same person, the release reveals twice what is counted.
+Each row counts as one person. A row that occurs twice in one table counts once for that release: if
+both rows are about the same person, the release reveals twice what is counted. A row in which one
+value has changed counts as a new row, so its earlier losses are not added.
 
-Every pickled estimator carries the key of the hashes, and the name of the folder to which its
-process wants releases reported.  A process that unpickles the estimator on the same machine, or a
-forked child, writes its counts into that folder.  Only the user can read the folder.  It is removed
-when the process ends, but not if the process is killed.  It holds the hashes, but not their key:
-anyone who has both the folder and a pickle can test guesses of whole rows.
+Every pickled estimator carries the key of the hashes and the name of a folder for reports: that of
+the process that pickled it or, in a worker, that of the process to which the worker reports. A
+process that unpickles the estimator on the same machine, or a forked child, writes its counts into
+that folder. Only the user can read the folder. It is removed when the process ends, but not if the
+process is killed. It holds the hashes, but not their key: anyone who has both the folder and a
+pickle can test guesses of whole rows, and can recover rows of few columns with few values by trying
+them all.
 """
 
 from __future__ import annotations
@@ -143,7 +146,7 @@ class Tally:
 
     home: Home
     tables: dict[Terms, Table] = field(default_factory=dict)
-    parent: int | None = None  # the id of the process that owns the home, if this one is its fork
+    parent: int | None = None  # the id of the home's owner, if this process was forked from it
 
     def add(self, terms: Terms, sums: Words) -> Words:
         """Count one release, and return the keyed hashes of its rows; ``sums`` have no key."""
@@ -360,7 +363,7 @@ class Travels:
 
 
 def _stays() -> bool:
-    """Return whether a pickle stays in this process: ``copy`` makes it, or joblib hashes it.
+    """Return whether a pickle never leaves: ``copy`` makes it, or joblib only hashes it.
 
     The hash must be the same in every process: if ``joblib.Memory`` keeps a release on disk,
     another run must find the release there instead of drawing again.

@@ -90,15 +90,15 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             The other budgets split the mechanism's level (its ε) over the columns.
         remainder: What to do with columns about which nothing is declared.  ``"raise"`` refuses
             them, and ``"drop"`` leaves them out.  ``"passthrough"`` sends them as they are, without
-            noise.  ``"own"`` keeps them unreleased next to the released columns, because one party
-            holds both; the guarantee then has no caveat about them.
+            noise.  ``"own"`` is for a party that holds both kinds: these columns are not released
+            but stay next to the released ones, so the guarantee has no caveat about them.
         noise_rng: ``None`` draws cryptographic noise.  ``op.SeededRng(7)`` draws the same noise in
             each run, which protects nobody: ``guarantee_`` then reads ``none: seeded``.
 
     Attributes:
         guarantee_: What is promised about one person's record (a ``Joint``).  If rows with equal
             content were released more than once, by this transformer or another, it covers all
-            these releases together.  Its caveats list the releases that the count leaves out.
+            these releases together.  Its caveats list releases that it could not count.
         columns_: The private columns as declared.
         plan_: The plan of a record budget, or None.
         column_weights_: The column weights that a pilot found, or None.
@@ -172,7 +172,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         look: Callable[[PrivateColumn, Prepared], None],
         check: CheckColumns = lambda table, columns: None,
     ) -> Any:
-        """Fit, and pass each private column on the grid to ``look``; keep none of these columns.
+        """Fit.  Map each private column to the grid, pass it to ``look``, and do not keep it.
 
         ``check`` is called first, and may refuse the table and its private columns.
         """
@@ -320,7 +320,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def prepare(self, X: Any) -> tuple[Any, dict[Hashable, Prepared]]:
         """Return the table and its private columns on the grid, **without noise**.
 
-        Keep them in the party.
+        They must not leave the organisation.
         """
         table = self.validated(X)
         return table, {c.name: c.prepare(table) for c in self.columns_}

@@ -95,7 +95,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 
 
 MAX_CLASS_BYTES = 2**26
-"""The most memory for class names; in a NumPy array, each takes as much as the longest."""
+"""Limit on the bytes of all class names; NumPy gives each as much memory as the longest."""
 
 
 def _rebuilt(
@@ -151,8 +151,8 @@ def _rebuilt(
 def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
     """Return which party each column comes from.
 
-    An older file does not say this.  For such a file, this finds the columns whose units the party
-    withheld.
+    An older file does not say so.  For an older file, the result marks only the columns whose party
+    withheld its units.
     """
     if "origins" in description:
         return Origins.from_dict(description["origins"])

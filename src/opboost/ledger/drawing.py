@@ -54,9 +54,9 @@ class Drawing:
     """One release in progress: reserved on entry, committed on exit, aborted if it is refused.
 
     ``attributes`` are the declared identities of the columns; an identity stays the same if its
-    column is renamed.  ``stored`` names a stored release: the noisy values are kept there and not
-    in the ledger.  If ``score`` is given, the only column is a model's score, and ``score`` says
-    what this column is charged to.
+    column is renamed. ``stored`` names a stored release: the noisy values are kept there and not in
+    the ledger. Give ``score`` only if the single column is a model's score; it says what the charge
+    is recorded against.
     """
 
     def __init__(
@@ -121,10 +121,10 @@ class Drawing:
         """Run all later checks now, and refuse before anything is drawn or reserved.
 
         This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
-        and people whom :meth:`draw` or :meth:`charge` would refuse.  ``pieces`` are IDs and chosen
-        columns, as :meth:`charge` takes them.  If the ledger redraws changed values, this checks
-        people only for a stored release or a score: otherwise :meth:`draw` alone knows which values
-        have changed, and so what is charged.
+        and people whom :meth:`draw` or :meth:`charge` would refuse. ``pieces`` are IDs and chosen
+        columns, as :meth:`charge` takes them. If the ledger redraws changed values, only
+        :meth:`draw` knows what is charged, so people are not checked here. Stored releases and
+        scores are the exceptions: their people are checked.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -271,7 +271,7 @@ class Drawing:
         ]
 
     def charge(self, ids: Any, chosen: BoolArray | None) -> None:
-        """Charge people for noisy values that a stored release holds, and not the ledger.
+        """Charge people for noisy values that are kept in a stored release instead of the ledger.
 
         ``chosen`` says which columns the stored release holds for each row; None means all.  If the
         ledger already has a draw for anybody here, this refuses the whole release: a second,
@@ -302,7 +302,7 @@ class Drawing:
         return handles, here, chosen, known.recorded
 
     def forgotten(self, ids: Any) -> BoolArray:
-        """Return which rows are about forgotten people; a release reveals nothing about them."""
+        """Return which rows are about forgotten people; no column is sent for them."""
         return self._memory.forgotten(self._ledger.handles(self._ledger.people(ids)))
 
     def repeat(self, ids: Any, release: str) -> None:

@@ -295,7 +295,7 @@ class ReleaseInParts:
     def _pay(self, manifest: Manifest, hidden: int) -> None:
         """Charge each person once, unless an earlier run of this release has charged everybody.
 
-        ``hidden`` is the number of rows of forgotten people that were emptied in the parts.
+        ``hidden`` is the number of rows that were emptied because they belong to forgotten people.
         """
         if self._charge is None or charged(manifest, self._charge.ledger):
             return

@@ -22,7 +22,7 @@ CHECKSUM_BYTES = len(_MARK) + 64 + 1
 
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
-"""The numbers of system errors for a disk or folder that accepts no file, whatever its content."""
+"""Error numbers of a disk or folder that cannot take a file, regardless of its content."""
 
 
 def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -219,9 +219,9 @@ def flush(path: Path) -> None:
 def wipe(path: Path) -> None:
     """Overwrite a file with zeros, then remove it.
 
-    If the file has other hard links, this only removes this name.  On a plain disk overwriting
-    destroys the content.  A journaling file system, a solid-state disk, a
-    snapshot or a backup may keep an older copy.
+    If the file has other hard links, only remove this name and leave the content intact. On a plain
+    disk overwriting destroys the content. A journaling file system, a solid-state disk, a snapshot
+    or a backup may keep an older copy.
     """
     about = path.stat()
     left = about.st_size if about.st_nlink == 1 else 0

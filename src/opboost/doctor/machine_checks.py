@@ -174,6 +174,6 @@ def disk(what: str, folder: Path) -> Finding:
     text = f"{free / 1e9:,.1f} GB free in {place}"
     if free < LOW_FREE_BYTES:
         state = State.wrong if free < MIN_FREE_BYTES else State.warning
-        step = "Make room: a release needs up to the size of its table, and a ledger grows."
+        step = "Free some space: a release needs up to the size of its table, and a ledger grows."
         return Finding(what, state, text, step)
     return Finding(what, State.ok, text)

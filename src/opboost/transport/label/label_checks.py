@@ -45,5 +45,5 @@ def check_folder(folder: Path, what: str, needed: int) -> None:
     if free < needed:
         raise OpBoostError(
             f"The disk of {what} has {free / 1e6:,.1f} MB free in {place}, and a table of this "
-            f"size needs {needed / 1e6:,.1f} MB at least. Make room there."
+            f"size needs {needed / 1e6:,.1f} MB at least. Free some space there."
         )

@@ -161,6 +161,8 @@ def test_a_port_in_use_is_named_with_what_to_do(tmp_path):
 
 def test_a_disk_without_room_for_the_table_is_refused(tmp_path):
     check_folder(tmp_path / "state", "the state folder", 1)
-    with pytest.raises(op.OpBoostError, match=r"the state folder has .* MB free.*Free some space there"):
+    with pytest.raises(
+        op.OpBoostError, match=r"the state folder has .* MB free.*Free some space there"
+    ):
         check_folder(tmp_path / "state", "the state folder", 10**18)
     assert not list(tmp_path.iterdir())

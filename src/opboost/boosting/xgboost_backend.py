@@ -28,6 +28,9 @@ from opboost.boosting.model_validation import check_tree, unsound
 from opboost.errors import DataError, ParameterError
 from opboost.scores.flat_trees import AdditiveModel, FlatTrees, Tree
 
+MAX_COPY_BYTES = 1 << 22
+"""The most memory that a copy of a table by columns may take for the sake of speed."""
+
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
     "multiclass": "multi:softprob",
@@ -102,9 +105,10 @@ def _by_column(X: Matrix) -> Any:
     """Return the same values as a table of Arrow, which XGBoost bins in two thirds of the time.
 
     In an array it looks up the type of each value again.  Before its third version it would turn a
-    table into a data frame.
+    table into a data frame.  A large array whose columns would have to be copied stays an array.
     """
-    if int(xgb.__version__.split(".")[0]) < 3:
+    too_large = X.nbytes > MAX_COPY_BYTES and not X.flags.f_contiguous
+    if too_large or int(xgb.__version__.split(".")[0]) < 3:
         return X
     import pyarrow as pa
 

@@ -75,6 +75,8 @@ class DataError(OpBoostError, ValueError):
     'NaN has no cell (1 of 9 rows). Fill the gaps.'
     >>> error.logged
     'NaN has no cell (first in row 3). Fill the gaps.'
+    >>> str(DataError("Did you mean (0, 20)?"))
+    'Did you mean (0, 20)?'
     """
 
     def __init__(
@@ -86,7 +88,8 @@ class DataError(OpBoostError, ValueError):
     @property
     def public(self) -> str:
         """The message without any value of the data."""
-        return shown(f"{self.rule}. {self.hint}")
+        stop = "" if self.rule.endswith("?") else "."
+        return shown(f"{self.rule}{stop} {self.hint}")
 
     @property
     def logged(self) -> str:

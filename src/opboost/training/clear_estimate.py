@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from opboost._typing import FloatArray
+from opboost._typing import FloatArray, IntArray
 from opboost.boosting import Task
 
 MAX_SLOPE = 1.5
@@ -64,11 +64,12 @@ def clear_estimate(
         logs.append(np.log(np.maximum(own, MIN_CHANCE))[:, None, :])
     link, error = _fitted_link(logs, y.astype(np.int64))
     chosen = guesses.argmax(axis=2)[..., None]
+    ranked = _Ranking.of(guesses[..., 1].ravel()) if task == "binary" else None
 
     def score(slope: float) -> float:
         chance = _linked(logs, np.array([np.clip(slope, 0.0, MAX_SLOPE), *link[1:]]))
-        if task == "binary":
-            return _soft_auc(guesses[..., 1].ravel(), chance[..., 1].ravel())
+        if ranked is not None:
+            return ranked.auc(chance[..., 1].ravel())
         return float(np.take_along_axis(chance, chosen, axis=2).mean())
 
     low, high = score(link[0] - error), score(link[0] + error)
@@ -113,13 +114,24 @@ def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[Float
     return found, float(np.sqrt(variance)) if variance > 0 else MAX_SLOPE
 
 
-def _soft_auc(score: FloatArray, chance: FloatArray) -> float:
-    """Return the AUC of rows, each positive with its chance and negative with the rest."""
-    labels = np.repeat([1, 0], len(score))
-    weight = np.concatenate([chance, 1 - chance])
-    from sklearn.metrics import roc_auc_score
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranking:
+    """Rows by falling score, sorted once; ``last`` holds the last row of each distinct score."""
 
-    return float(roc_auc_score(labels, np.tile(score, 2), sample_weight=weight))
+    order: IntArray
+    last: IntArray
+
+    @classmethod
+    def of(cls, score: FloatArray) -> _Ranking:
+        order = np.argsort(-score, kind="stable")
+        return cls(order, np.append(np.flatnonzero(np.diff(score[order])), len(score) - 1))
+
+    def auc(self, chance: FloatArray) -> float:
+        """Return the AUC of rows, each positive with its chance and negative with the rest."""
+        positive = chance[self.order]
+        up = np.append(0.0, positive.cumsum()[self.last])
+        right = np.append(0.0, (1 - positive).cumsum()[self.last])
+        return float(np.trapezoid(up, right) / (up[-1] * right[-1]))
 
 
 def _r2(guesses: FloatArray, own: FloatArray | None, y: np.ndarray[Any, Any]) -> ClearEstimate:

@@ -14,6 +14,9 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 # Files are dated by the commit that they are made of.
 EPOCH = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
 
+# Processes start from kept bytecode, as in an installed package, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage check audit claims reproduce docs notebooks screenshots lock lowest wheel sbom clean
 
@@ -23,8 +26,7 @@ help: ## list the verbs
 demo: $(READY) ## a first look, on made-up people
 	$(BIN)/opboost demo
 
-# Tests start many processes: their bytecode is kept, whatever the environment says.
-TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
+TESTS = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY) ## the whole test suite, doctests included
 	$(TESTS)

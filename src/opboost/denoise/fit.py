@@ -152,7 +152,7 @@ def fit_blocks(
     trained = one_class(space, tally(train, index), base, groups)
     chosen = best_mixture(trained, base, train, held, groups, rng)
     say("choosing", 1.0)
-    one = one_class(space, whole, base, groups)
+    one = one_class(space, whole, base, groups, base.start)
     if len(sample) < size:
         # The classes were found on a part of the rows; the steps below refine them on all rows.
         parts = [transferred(chosen.model, trained, one)]

@@ -57,13 +57,15 @@ class Base:
     """The fit with one class per group: cheap, because it needs only sums of outputs.
 
     ``steps`` and ``smooth`` hold one value per column: a column of two values converges long before
-    one of many.  ``whole`` is the smoothing of each whole column, over all groups.
+    one of many.  ``whole`` is the smoothing of each whole column, over all groups; ``start`` is the
+    fit of whole columns to all rows.
     """
 
     near: int
     steps: tuple[int, ...]
     smooth: tuple[float, ...]
     whole: tuple[float, ...] = ()
+    start: ColumnStart | None = None
 
     @classmethod
     def alike(cls, columns: int, near: int, steps: int, smooth: float = 0.0) -> Base:
@@ -139,7 +141,7 @@ def best_base(space: Space, groups: Groups, folds: Sequence[Table]) -> Base:
     ways = _looks(start, groups, folds, [(near, smooth) for smooth in SMOOTHINGS])
     chosen = [ways.smoothest(j, folds) for j in range(ways.score.shape[2])]
     steps = tuple(ways.steps[look] for look, _ in chosen)
-    return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen), whole)
+    return Base(near, steps, tuple(SMOOTHINGS[way] for _, way in chosen), whole, start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,11 +234,16 @@ def _looks(
     return found
 
 
-def one_class(space: Space, counts: Table, base: Base, groups: Groups) -> Mixture:
-    """Return the model with one class per group, fitted to counts."""
+def one_class(
+    space: Space, counts: Table, base: Base, groups: Groups, start: ColumnStart | None = None
+) -> Mixture:
+    """Return the model with one class per group, fitted to counts.
+
+    ``start`` is the fit of whole columns to the same counts, if it is known.
+    """
     near = kernels(groups)[base.near]
     smooths = sorted({*base.smooth, base.usual_smooth})
-    start = ColumnStart.of(space, counts, base.whole)
+    start = start or ColumnStart.of(space, counts, base.whole)
     state = start.blank(len(counts), near, len(smooths))
     state = replace(state, smooth=np.array(smooths, dtype=np.float32))
     lanes = np.repeat(counts[:, :, None], len(smooths), axis=2)

@@ -3,8 +3,6 @@
 ``python -m robustness --help`` lists the commands.  The exit status is 1 if one finds something.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

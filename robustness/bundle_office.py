@@ -1,7 +1,5 @@
 """Run a job by bundles, with every command as a party would type it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

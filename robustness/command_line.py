@@ -1,7 +1,5 @@
 """The command line, called in this process."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import typer.testing
@@ -9,12 +7,12 @@ import typer.testing
 from opboost import cli
 from opboost.errors import OpBoostError, exit_status
 
-# Typer builds all verbs anew for every call, which takes longer than most verbs do.
+# Typer would build all verbs again for every call, which takes longer than most verbs.
 typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)  # type: ignore[attr-defined]
 
 
 def run(*arguments):
-    """Run the command line in this process; return its output and its exit status."""
+    """Run the command line in this process; return its status, output and messages."""
     result = typer.testing.CliRunner().invoke(cli.app, list(map(str, arguments)))
     if isinstance(result.exception, OpBoostError):
         return exit_status(result.exception), result.stdout, str(result.exception)

@@ -1,7 +1,5 @@
 """A small federation on real data, with the parties as processes."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -51,8 +49,7 @@ def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
 class Party:
     """The process of a party, with the interface of ``subprocess.Popen``.
 
-    It is forked from a process that has already loaded the program, which takes seconds.  From the
-    first argument on it is the command (robustness/prefork_server.py).
+    It is forked from a process that has already loaded the program (robustness/prefork_server.py).
     """
 
     def __init__(self, command, folder=None):
@@ -67,7 +64,7 @@ class Party:
         return getattr(self._process, name)
 
     def address(self, timeout=120):
-        """Return the address that ``serve`` prints when it is open."""
+        """Return the address that ``serve`` prints once it listens."""
 
         def opened():
             over = self.poll() is not None
@@ -76,11 +73,11 @@ class Party:
         found = waited(opened, timeout, 0.01)
         if not isinstance(found, re.Match):
             said = self._said.read_text()
-            raise OpBoostError(f"The label party did not open. It said: {said or 'nothing'}")
+            raise OpBoostError(f"The label party did not start. It said: {said or 'nothing'}")
         return found[1].strip()
 
     def communicate(self, timeout=120):
-        """Wait until it has ended; return its output and its messages."""
+        """Wait until the process has ended; return its output and its messages."""
         self.wait(timeout)
         if self._folder.exists():
             self._told = self._data.read_text(), self._said.read_text()
@@ -123,7 +120,7 @@ def identity_of(made, party):
 
 
 def new_identity(certs, name, *, days=30.0, true=False):
-    """Return a new identity under the authority of ``certs``, or under another of that name."""
+    """Return an identity from the ``true`` authority of ``certs``, or from another of that name."""
     with tempfile.TemporaryDirectory() as folder:
         if true:
             shutil.copytree(certs / "ca", Path(folder) / "ca")

@@ -1,11 +1,9 @@
-"""Start parties as real processes at once, by forking a process that has loaded the program.
+"""Start parties as real processes quickly, by forking a process that has loaded the program.
 
-A party needs seconds to load, and tenths of a second for a small job.  So a server process loads
-everything and waits for requests.  Each party is a fork of it: a process with its own files and
-sockets, which runs the command line from its first argument on.
+A party needs seconds to load, but only tenths of a second for a small job.  So a server process
+loads everything once.  Each party is a fork of it, with its own files and sockets, and runs a
+whole command.
 """
-
-from __future__ import annotations
 
 import atexit
 import importlib
@@ -29,7 +27,7 @@ T = TypeVar("T")
 
 
 def waited(there: Callable[[], T], seconds: float, pause: float = 0.05) -> T:
-    """Poll until the answer is true or the time is over; return the last answer."""
+    """Poll until the answer is true or time runs out; return the last answer."""
     end = time.monotonic() + seconds
     while not (found := there()) and time.monotonic() < end:
         time.sleep(pause)
@@ -46,7 +44,7 @@ class Process:
     def poll(self) -> int | None:
         if self.returncode is None and self._status.exists():
             self.returncode = int(self._status.read_text())
-            self._status.unlink()  # a later process may have the same number
+            self._status.unlink()  # a later process may get the same number
         return self.returncode
 
     def wait(self, timeout: float) -> int:
@@ -112,7 +110,7 @@ class PreforkServer:
 
 @lru_cache(maxsize=1)
 def prefork_server() -> PreforkServer:
-    """Return the one server of this process."""
+    """Return the only server of this process."""
     return PreforkServer()
 
 
@@ -146,7 +144,7 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _note_ended(statuses: Path, *_: object) -> None:
-    """Write the exit status of every ended child to a file that is named after its number."""
+    """Write the exit status of every ended child to a file named after its process number."""
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             part = statuses / f"{ended[0]}.part"

@@ -1,9 +1,8 @@
 """Count how many cases were survived."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +16,14 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """The share of cases that were survived."""
         return self.survived / self.tried if self.tried else 0.0
 
-    def after(self, case: str, tried: int, said: Sequence[str]) -> Tally:
-        """Return the tally after one more case; with complaints, none of it counts as survived."""
+    def after(self, case: str, tried: int, said: Sequence[str]) -> Self:
+        """Return the tally after one more case, which was survived unless there are complaints."""
         if not said:
-            return Tally(self.kind, self.tried + tried, self.survived + tried, self.failures)
+            return replace(self, tried=self.tried + tried, survived=self.survived + tried)
         failures = (*self.failures, f"{case}: {'; '.join(said)}")
-        return Tally(self.kind, self.tried + (tried or 1), self.survived, failures)
+        return replace(self, tried=self.tried + (tried or 1), failures=failures)
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.survived} of {self.tried} survived"]

@@ -1,1 +1,1 @@
-"""Attacks on live processes, by outsiders, by a feature party and by the label party."""
+"""Attacks on live processes, by outsiders, both kinds of parties and a carrier of bundles."""

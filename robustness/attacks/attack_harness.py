@@ -32,7 +32,7 @@ from opboost.transport.feature.feature_job import feature_party, signed_receipt
 from opboost.transport.feature.label_connection import Connection, Unreachable, as_sentences
 from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
-from opboost_lab.bench.process_usage import child_of, peak_mb
+from opboost_lab.bench.process_usage import child_of, forget_peak, peak_mb
 from robustness.party_processes import federation, identity_of, joined, serving, shaken_hands
 from robustness.prefork_server import waited
 
@@ -116,7 +116,7 @@ def put(
     batches: Iterable[pa.RecordBatch] = (),
     compression: str | None = None,
 ) -> None:
-    """Send a stream in any form."""
+    """Send a stream, well-formed or not."""
     write = pa.ipc.IpcWriteOptions(compression=compression)
     options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
     where = flight.FlightDescriptor.for_path(*path)
@@ -132,7 +132,7 @@ INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|
 
 
 def checked(said: str, words: str) -> str:
-    """Return a refusal if it contains these words and no internals or raw values."""
+    """Return a refusal, which must contain these words and no internals or raw values."""
     if not re.search(words, said) or INTERNALS.search(said):
         raise AcceptedError(f"The sender received {said!r}; expected {words!r}.")
     return said
@@ -222,7 +222,7 @@ class AttackHarness:
         return HonestRelease(schema, files, receipt)
 
     def announced(self, connection: Connection) -> HonestRelease:
-        """Send the honest schema and receipt, so that columns may follow."""
+        """Send the honest schema and receipt, which must precede the columns."""
         connection.call("schema", self.release.schema, Ack)
         connection.call("receipt", self.release.receipt, Ack)
         return self.release
@@ -307,7 +307,7 @@ class AttackHarness:
             connect()
 
     def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
-        """Return the log's line about the attack, which may be written a moment later."""
+        """Return the log line about an attack, once it is written, and whether the server died."""
 
         def new() -> list[dict[str, Any]]:
             return [line for line in self.lines() if line not in before]
@@ -317,11 +317,6 @@ class AttackHarness:
             return next((line for line in told if re.search(words, line)), "")
 
         return waited(found, 2.0), any(line["event"] == "gate died" for line in new())
-
-
-def forget_peak(process: int) -> None:
-    """Reset the kernel's peak of a process's memory."""
-    Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
 def disk(folder: Path) -> int:
@@ -387,7 +382,7 @@ class Attack:
 
 
 class Attacks(list[Attack]):
-    """The attacks of one file: functions under their own names, added by a decorator."""
+    """The attacks of one file, named after the functions that decorators add."""
 
     def add(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
         def added(run: Callable[[AttackHarness], str]) -> Callable[[AttackHarness], str]:

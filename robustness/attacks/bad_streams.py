@@ -1,13 +1,11 @@
 """Attacks by a feature party: columns that differ from what it announced."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +38,7 @@ class Stream:
     batches: list[pa.RecordBatch]
 
     @classmethod
-    def of(cls, harness: AttackHarness) -> Stream:
+    def of(cls, harness: AttackHarness) -> Self:
         release = harness.release
         with pa.OSFile(str(release.files[0])) as file, pa.ipc.open_stream(file) as stream:
             return cls(release.schema.job, dict(stream.schema.metadata), list(stream))
@@ -67,7 +65,7 @@ def stream_refused(harness: AttackHarness, words: str, make: Make, **more: Any) 
         schema, batches = make(stream)
         said = refused(lambda: put(connection, (stream.job, "0"), schema, batches, **more), words)
     if disk(box) != before:
-        raise AcceptedError("A part of the stream was kept.")
+        raise AcceptedError("Part of the stream was kept.")
     return said
 
 
@@ -94,7 +92,7 @@ ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
     ("a column with another number of rows", ".*568 rows"):
         (("568 rows, the schema 569", head(rows=ROWS - 1)),),
     ("a column with another digest", ".*digest"): (("digest", head(digest=bytes(32))),),
-    ("heads that do not hold together", ""): (
+    ("inconsistent heads", ""): (
         ("version 7", head(version=7)),
         ("where column 0 was due", head(column=1)),
         ("impossible numbers", head(rows=2**32 - 1)),
@@ -103,11 +101,11 @@ ODD_STREAMS: dict[tuple[str, str], tuple[tuple[str, Make], ...]] = {
         ("must have one field", lambda s: (pa.schema([("data", pa.int64())]), [])),
         ("has unknown entries", head(notes={b"more": b"x"})),
     ),
-    ("a column that is damaged or cut", ".*(ended after|damaged|impossible)"):
+    ("a damaged or truncated column", ".*(ended after|damaged|impossible)"):
         (("damaged|impossible", damaged),
          ("ended after 0 of its 569 rows", lambda s: (s.schema(), []))),
 }  # fmt: skip
-"""Streams with the words of their refusals, by the attack's name and the words of the log."""
+"""Streams and the words that refuse them, by the attack's name and the words of the log."""
 
 
 def all_refused(harness: AttackHarness, streams: Sequence[tuple[str, Make]]) -> str:
@@ -150,7 +148,7 @@ def small_bombs_one_after_the_other(harness: AttackHarness) -> str:
 
 
 @STREAMS.add("refused: A column's stream must name this job", harness="release")
-def a_column_in_another_place(harness: AttackHarness) -> str:
+def a_column_at_another_path(harness: AttackHarness) -> str:
     stream = Stream.of(harness)
     with harness.hands() as (connection, _):
         harness.announced(connection)
@@ -167,7 +165,7 @@ def a_column_in_another_place(harness: AttackHarness) -> str:
 
 
 @STREAMS.add("refused: Column 1 came again with other codes", harness="release")
-def a_column_that_comes_again_with_other_codes(harness: AttackHarness) -> str:
+def a_column_sent_again_with_other_codes(harness: AttackHarness) -> str:
     """Repeat a column unchanged, which has no effect, then with other codes.
 
     It is the second column, because other attacks need the first.
@@ -186,7 +184,7 @@ def a_column_that_comes_again_with_other_codes(harness: AttackHarness) -> str:
 
 
 @STREAMS.add("refused: .*'telco'", harness="release")
-def messages_of_this_job_played_again(harness: AttackHarness) -> str:
+def replayed_messages_of_this_job(harness: AttackHarness) -> str:
     """Replay its own messages, which change nothing, and another party's, which are refused."""
     with harness.hands() as (connection, welcome):
         release = harness.announced(connection)

@@ -138,13 +138,13 @@ def steering(carrier: Carrier) -> Path:
 
 FORGERIES = (
     Forgery("a bundle that is cut short", lambda c: c.forged(c.export()[:-1]), "cut short"),
-    Forgery("a bundle with more behind its end",
+    Forgery("a bundle with bytes added at its end",
             lambda c: c.forged(c.export() + b"\0"), "bytes were added"),
     Forgery("a bundle that was altered", lambda c: c.spliced(bytes([c.export()[1000] ^ 1])),
             "altered"),
-    Forgery("a bundle put together from two",
+    Forgery("a bundle spliced from two",
             lambda c: c.spliced(c.export("telco")[1000:1100]), "altered"),
-    Forgery("bytes that are no bundle", lambda c: c.forged(bytes(5000)), "no bundle of OpBoost"),
+    Forgery("bytes that are not a bundle", lambda c: c.forged(bytes(5000)), "no bundle of OpBoost"),
     Forgery("a bundle that announces terabytes", terabytes, "cut short"),
     Forgery("a bundle that is a bomb", bomb, "compressed"),
     Forgery("a bundle signed under another authority",
@@ -160,7 +160,7 @@ FORGERIES = (
             lambda c: c.sealed(c.opened(), job="20200101T000000Z" + c.header().job[16:]),
             "belongs to job"),
     Forgery("a step that is not due", lambda c: c.exports["shop"], "does not take", verb="finish"),
-    Forgery("a bundle whose names steer a terminal", steering, "invisible character"),
-    Forgery("a bundle with an item too many",
+    Forgery("a bundle whose names contain escape sequences", steering, "invisible character"),
+    Forgery("a bundle with one item too many",
             lambda c: c.sealed({**c.opened(), "more": b""}), "items are not those"),
 )  # fmt: skip

@@ -1,7 +1,5 @@
 """Attacks by a feature party: inconsistent messages, and too many or too large ones."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json
@@ -58,7 +56,7 @@ def a_message_of_another_kind(harness: AttackHarness, job: str) -> Calls:
 
 
 @MEMBERS.add("refused: There is no such step")
-def a_step_that_there_is_not(harness: AttackHarness) -> str:
+def a_step_that_does_not_exist(harness: AttackHarness) -> str:
     with harness.hands() as (connection, _):
         return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
 
@@ -76,8 +74,8 @@ def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
 
 
 @MEMBERS.add("refused: ")
-def fetching_what_is_another_partys(harness: AttackHarness) -> str:
-    """Try Flight's calls to list and get, all of them closed; the log has those that arrive."""
+def fetching_data_of_another_party(harness: AttackHarness) -> str:
+    """Try Flight's calls to list and fetch data, all of which must be refused."""
     with harness.hands() as (connection, _):
         client = connection._client
         for attempt in (
@@ -106,7 +104,7 @@ def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
 
 
 @MEMBERS.calls("refused: .*points", harness="points")
-def points_that_nobody_waits_for(harness: AttackHarness, job: str) -> Calls:
+def points_that_nobody_expects(harness: AttackHarness, job: str) -> Calls:
     tag, point = bytes(16), b"\2" + bytes(31)
     for points, words in (
         (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
@@ -119,7 +117,7 @@ def points_that_nobody_waits_for(harness: AttackHarness, job: str) -> Calls:
 
 
 @MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
-def points_on_no_curve(harness: AttackHarness) -> str:
+def points_that_are_not_on_the_curve(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         bad = msg.Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + bytes(31)) * 2)
         connection.call("points", bad, msg.Ack)
@@ -177,7 +175,7 @@ def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
     return said
 
 
-# What is announced
+# Schemas and receipts
 
 
 @MEMBERS.calls("refused: .*(rows|digest|order|job)", harness="release")
@@ -228,8 +226,8 @@ def receipts_that_are_not_its_own(harness: AttackHarness, job: str) -> Calls:
 
 
 @MEMBERS.add("refused: The receipt is older", harness="release")
-def a_receipt_of_before(harness: AttackHarness) -> str:
-    """Send a receipt that the shop signed itself when its ledger had fewer entries."""
+def an_outdated_receipt(harness: AttackHarness) -> str:
+    """Send a receipt that the shop signed when its ledger had fewer entries."""
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
         old = harness.identity().sign(welcome.job, harness.release.receipt.entry - 1, bytes(32))
@@ -237,7 +235,7 @@ def a_receipt_of_before(harness: AttackHarness) -> str:
 
 
 @MEMBERS.add("refused: . of 2 columns have come", harness="release")
-def an_end_before_all_is_there(harness: AttackHarness) -> str:
+def an_end_before_all_columns_arrived(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
         end = msg.Ack(welcome.job, "sent")
@@ -249,7 +247,7 @@ def split_values_that_nobody_asked_for(harness: AttackHarness, job: str) -> Call
     yield "answer", msg.SplitValues(job, bytes(32), ()), "nobody asked for"
 
 
-# More than anybody can take
+# Floods, and messages that are too large
 
 
 @MEMBERS.add("cut off: A message is larger than any")
@@ -300,7 +298,7 @@ def many_connections_of_a_party(harness: AttackHarness) -> str:
 
 @MEMBERS.add("flood: Party 'shop' has 16 calls open already")
 def a_reader_that_does_not_read(harness: AttackHarness) -> str:
-    """Open hundreds of calls over hand-made HTTP/2 that forbids to send their answers."""
+    """Open hundreds of calls over hand-made HTTP/2 that never lets the server send answers."""
     with harness.hands() as (_, welcome):
         job, session = msg.encode(msg.Poll(welcome.job)), welcome.session.hex()
     kit = harness.certs / "shop"
@@ -314,8 +312,8 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
 
 
 @MEMBERS.add("cut off: Calls were opened and never named a method")
-def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
-    """Open calls over one connection without naming a method: each would hold a thread."""
+def a_thousand_calls_that_never_name_a_method(harness: AttackHarness) -> str:
+    """Open calls over one connection without naming a method; each would occupy a thread."""
     kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
@@ -326,8 +324,8 @@ def a_thousand_calls_that_never_say_which(harness: AttackHarness) -> str:
 
 
 @MEMBERS.add("cut off|refused")
-def a_sender_that_crawls(harness: AttackHarness) -> str:
-    """Send one byte per second, which occupies only the sender's own connection."""
+def a_very_slow_sender(harness: AttackHarness) -> str:
+    """Send a few single bytes with pauses, which occupies only the sender's own connection."""
     kit = harness.certs / "shop"
     with http2_frames.connected(harness.address, kit) as end:
         end.sendall(http2_frames.opening())
@@ -337,4 +335,4 @@ def a_sender_that_crawls(harness: AttackHarness) -> str:
             time.sleep(0.5)
         end.sendall(message[3:-1])
         time.sleep(1.0)
-    return "(nothing was taken in)"
+    return "(nothing was accepted)"

@@ -4,8 +4,6 @@ The hostile label party is a Flight server with the true certificate.  By defaul
 protocol as far as a feature party can see; each attack changes one answer.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -122,7 +120,7 @@ class Impostor(flight.FlightServerBase):
         return match.told(self.job, match.rows, self.proof.share)
 
     def proved(self, claim: msg.Claim) -> msg.Proof:
-        """Return the proof that it knows the rows for which it has sent its half."""
+        """Return the proof that it knows the common rows."""
         return msg.Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
 
     def everybody(self, theirs: msg.Points) -> msg.Aligned:
@@ -237,14 +235,14 @@ LIES = (
         certificate="telco"),
     Lie("the label party's certificate is of another authority", {}, 4, "TLS|hung up|reached",
         certificate="forged"),
-    Lie("the label party's certificate names it as its subject alone", {}, 4, "is for nobody",
+    Lie("the label party's certificate names it only as its subject", {}, 4, "is for nobody",
         certificate="lax"),
     Lie("the true certificate shown by somebody who lacks its key",
         {"hello": challenge(lambda i: i.true)}, 4, "TLS|hung up|reached", certificate="lax"),
-    Lie("the true certificate, with one's own behind it",
+    Lie("the true certificate followed by the attacker's own",
         {"hello": challenge(lambda i: i.true + i.certificate)}, 4, "TLS|hung up|reached",
         certificate="lax"),
-    Lie("a login that is never enough", {"rows": raises(LOGGED_OUT)}, 4,
+    Lie("a login that is never accepted", {"rows": raises(LOGGED_OUT)}, 4,
         "has not logged in|reached"),
     Lie("a job number of another job file", {"login": says(msg.Welcome(OTHER, bytes(32), b""))}, 4,
         "not one of this job file"),
@@ -254,7 +252,8 @@ LIES = (
     Lie("an answer of another kind",
         {"schema": says(lambda i: msg.Welcome(i.job, bytes(32), b""))}, 4,
         "kind that nobody asked for", released=True),
-    Lie("no answer, but an end", {"rows": lambda i, b: []}, 4, "no answer, or more than one"),
+    Lie("a call that ends without an answer", {"rows": lambda i, b: []}, 4,
+        "no answer, or more than one"),
     Lie("answers without end", {"rows": endless}, 4, "no answer, or more than one"),
     Lie("an answer of 500 MB", {"rows": sends(bytes(500_000_000))}, 4, "larger than"),
     Lie("a label party that never answers", {"rows": silence}, 4, "did not answer|reached"),
@@ -264,7 +263,7 @@ LIES = (
         r"refused: (No\. ?)+$|reached"),
     Lie("points of another job", {"want": bad_points(lambda p: replace(p, job=OTHER))}, 4,
         "another job or step", align="psi"),
-    Lie("points on no curve",
+    Lie("points that are not on the curve",
         {"want": bad_points(lambda p: replace(p, points=p.points[:-32] + b"\2" + bytes(31)))}, 4,
         "does not lie on the curve", align="psi"),
     Lie("the same point again and again",
@@ -294,10 +293,10 @@ LIES = (
     Lie("a split query of another job",
         {"poll": says(msg.SplitQuery(OTHER, False, (msg.Cuts(0, (1,)),)))}, 4,
         "split query of another job", released=True),
-    Lie("a split query for codes that there are not",
+    Lie("a split query for codes that do not exist",
         {"poll": says(cuts(msg.Cuts(0, (1, 10_000))))}, 4, "names code 10000", released=True),
-    Lie("a split query for a column that there is not", {"poll": says(cuts(msg.Cuts(77, (1,))))}, 4,
-        "names column 77", released=True),
+    Lie("a split query for a column that does not exist",
+        {"poll": says(cuts(msg.Cuts(77, (1,))))}, 4, "names column 77", released=True),
 )  # fmt: skip
 
 

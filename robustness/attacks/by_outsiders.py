@@ -1,7 +1,5 @@
 """Attacks by outsiders: without a certificate, with a wrong one, or with another party's."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource
@@ -73,7 +71,7 @@ def hello_refused(
 
 
 BAD_CERTIFICATES: dict[str, tuple[str, str, Callable[[AttackHarness], Identity]]] = {
-    "a certificate that signs itself": (HANDSHAKE, HUNG_UP,
+    "a self-signed certificate": (HANDSHAKE, HUNG_UP,
         lambda h: lax_identity(h.certs, "shop", "shop", [x509.DNSName("shop")], own=True)),
     "a certificate of another authority": (HANDSHAKE, HUNG_UP,
         lambda h: new_identity(h.certs, "shop")),
@@ -81,7 +79,7 @@ BAD_CERTIFICATES: dict[str, tuple[str, str, Callable[[AttackHarness], Identity]]
         lambda h: new_identity(h.certs, "shop", days=-1.0, true=True)),
     "a party that was revoked": ("Party 'former' is revoked", "Party 'former' is revoked",
         lambda h: h.identity("former")),
-    "a good certificate of no party":
+    "a valid certificate of a stranger":
         ("'stranger' is not a party of this job", "'stranger' is not a party of this job",
         lambda h: new_identity(h.certs, "stranger", true=True)),
 }  # fmt: skip
@@ -113,7 +111,7 @@ FOR_SHOP = "The certificate is for 'shop', the message from 'telco'"
 
 
 @STRANGERS.add(FOR_SHOP)
-def another_partys_name(harness: AttackHarness) -> str:
+def the_name_of_another_party(harness: AttackHarness) -> str:
     return hello_refused(harness, FOR_SHOP, harness.identity(), "telco")
 
 
@@ -136,10 +134,10 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
 
 
 @STRANGERS.add(HANDSHAKE)
-def a_recorded_connection_played_again(harness: AttackHarness) -> str:
+def a_replayed_connection(harness: AttackHarness) -> str:
     """Replay the bytes of an honest party's connections, as recorded on the network.
 
-    A party connects twice: to learn who answers, and to log in to that server.
+    A party connects twice: to learn which server answers, and to log in to it.
     """
     with CountingProxy(harness.address, keep=True) as tap:
         shaken_hands(harness.made, tap.address, harness.identity("telco"))[0].close()
@@ -183,7 +181,7 @@ def ended(connection: socket.socket) -> str:
 
 
 def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str:
-    """Try every call of a party with a valid message, and perhaps with a made-up session."""
+    """Try every call of a party with a valid message, with and without a made-up session."""
     job, words = harness.job.name, "has not logged in"
     messages: dict[str, Any] = {
         "want": msg.PointsQuery(job, 0),
@@ -207,8 +205,8 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
-    """Continue after a refused login, which a handler that goes on after a refusal would accept."""
+def calls_after_a_failed_login(harness: AttackHarness) -> str:
+    """Continue after a refused login, in case a handler goes on after its refusal."""
     own, other = harness.identity(), harness.identity("telco")
     said_hello = msg.Hello("shop", job_hash(harness.made))
     before = tree(harness.job / "parties" / "shop")
@@ -226,7 +224,7 @@ def calls_after_a_login_that_failed(harness: AttackHarness) -> str:
 
 
 @STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
-def a_login_played_again(harness: AttackHarness) -> str:
+def a_replayed_login(harness: AttackHarness) -> str:
     """Replay the party's signed message over its own connection and over others."""
     own, said_hello = harness.identity(), msg.Hello("shop", job_hash(harness.made))
     with harness.without_session(own) as first, harness.without_session(own) as second:
@@ -244,7 +242,7 @@ def a_login_played_again(harness: AttackHarness) -> str:
 
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
-def another_partys_session(harness: AttackHarness) -> str:
+def the_session_of_another_party(harness: AttackHarness) -> str:
     with (
         harness.hands(harness.identity("telco")) as (_, welcome),
         harness.without_session(harness.identity()) as connection,
@@ -265,7 +263,7 @@ def garbage_inside_tls(harness: AttackHarness) -> str:
 
 
 @STRANGERS.add("cut off: There are too many connections")
-def many_connections_that_say_nothing(harness: AttackHarness) -> str:
+def many_silent_connections(harness: AttackHarness) -> str:
     return crowd(harness, lambda: bare_connection(harness))
 
 
@@ -276,7 +274,7 @@ def many_connections_that_stop_after_tls(harness: AttackHarness) -> str:
 
 
 @STRANGERS.add("cut off: A connection over which no party called was idle")
-def a_connection_that_never_says_who_it_is(harness: AttackHarness) -> str:
+def a_connection_that_never_identifies_itself(harness: AttackHarness) -> str:
     with bare_connection(harness) as idle:
         return ended(idle)
 

@@ -4,8 +4,6 @@ There are attacks on a label party (``gate``), by a label party on an honest fea
 (``join``), and by a carrier of bundles (``bundles``).
 """
 
-from __future__ import annotations
-
 import random
 import re
 import tempfile

@@ -1,6 +1,4 @@
-"""Hand-made HTTP/2 frames for attacks, such as no well-behaved client would send."""
-
-from __future__ import annotations
+"""Hand-made HTTP/2 frames that no well-behaved client would send."""
 
 import socket
 import ssl
@@ -17,7 +15,7 @@ WINDOW = 4
 
 
 def connected(address: str, kit: Path, *, buffer: int | None = None) -> ssl.SSLSocket:
-    """Return a TLS connection with a party's certificate, over which nothing was sent yet."""
+    """Return an unused TLS connection with a party's certificate."""
     context = ssl.create_default_context(cafile=str(kit / "ca.pem"))
     context.check_hostname = False
     context.load_cert_chain(kit / "cert.pem", kit / "key.pem")
@@ -32,7 +30,6 @@ def connected(address: str, kit: Path, *, buffer: int | None = None) -> ssl.SSLS
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """Return one frame."""
     return (
         struct.pack(">I", len(payload))[1:]
         + bytes([kind, flags])

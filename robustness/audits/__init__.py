@@ -1,1 +1,1 @@
-"""Trials of the auditor on faulty mechanisms, side channels of a draw, and whole pipelines."""
+"""Trials of the auditor, side channels of a draw, and audits of whole pipelines."""

@@ -1,6 +1,4 @@
-"""Mechanisms that are broken on purpose: each has a sound one's promise and draws differently."""
-
-from __future__ import annotations
+"""Mechanisms broken on purpose: each makes a sound one's promise but draws differently."""
 
 import threading
 from dataclasses import dataclass
@@ -162,4 +160,4 @@ BROKEN = {
     "a forked child repeats its parent": broken(kept_over_fork),
     "threads repeat each other": broken(same_in_each_thread),
 }
-"""The faulty mechanisms, by their fault."""
+"""The mechanisms by their fault."""

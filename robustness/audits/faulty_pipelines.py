@@ -1,7 +1,5 @@
 """Sound pipelines, and pipelines broken on purpose, for the audit of a whole release."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,7 +81,7 @@ def true_flag(table: pa.Table, reports: Any) -> Any:
 
 
 def padded(table: pa.Table, add_checksum: Any) -> Any:
-    """Lengthen streams by as many bytes as the value is large."""
+    """Make streams longer for larger values."""
 
     def sealed(path: Path) -> None:
         with path.open("ab") as file:

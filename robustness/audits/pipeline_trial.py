@@ -1,17 +1,15 @@
 """Audit the whole pipeline of a feature party with its randomness fixed.
 
 A record goes through mapping, gaps, budget, ledger, sampling, coding and messages, as in a job.
-Only the stream of random words is replaced: every word that a sampler may meet is one of a few
-cases, each with an exact chance.  So the distribution of everything that leaves about a record (the
-bytes of all messages, hence their sizes and order) is known exactly, and any two records are
-compared with the promise, in integers.
+Only the stream of random words is replaced: the words that a sampler may draw fall into a few
+cases, each with an exact probability.  So the distribution of everything that is sent about a
+record (the bytes of all messages, hence their sizes and order) is known exactly.  Any two records
+are compared with the promise, in integers.
 
 Two steps keep this small.  First, every case of every word is tried on every column, which gives
-the exact chances of its outputs.  Then a feature party runs the whole job once for every record and
-output, with words that lead to this output.
+the exact probabilities of its outputs.  Then a feature party runs the whole job once for every
+record and output, with words that lead to this output.
 """
-
-from __future__ import annotations
 
 import hashlib
 import itertools
@@ -23,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
 import numpy as np
@@ -50,7 +48,7 @@ RAW = {None: math.nan, 1: 0.5, 2: 1.5, 3: 2.5}
 """A raw value in each cell of a grid over 0 to 3; None is a gap."""
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""The fastest place for a party's files, whose durability is not audited here."""
+"""The fastest place for a party's files, since this audit does not need them to be durable."""
 
 Transcript = tuple[bytes, ...]
 Record = tuple[int | None, ...]
@@ -59,7 +57,7 @@ Record = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Values of a random word with the same effect: one of them, and their total chance."""
+    """Values of a random word with the same effect: one of them, and their total probability."""
 
     word: int
     tail: int
@@ -67,7 +65,7 @@ class Case:
 
 
 def cut_points(cuts: Sequence[int], bits: int) -> list[Case]:
-    """Return the cases of a number of ``bits`` bits that is compared with these numbers."""
+    """Return the cases of a random number of ``bits`` bits that is compared with ``cuts``."""
     edges = sorted({0, *cuts, 1 << bits})
     rest = bits - 64
     return [
@@ -77,7 +75,7 @@ def cut_points(cuts: Sequence[int], bits: int) -> list[Case]:
 
 
 def table_cases(table: IntegerTable) -> list[Case]:
-    """Return the cases of the word that chooses an output of a table, whatever the input."""
+    """Return the cases of the word that chooses an output of a table, the same for every input."""
     alias = table.alias
     cases: dict[tuple[int, ...], Case] = {}
     share_bits = table.bits - alias.column_bits
@@ -128,7 +126,7 @@ class ScriptedSource:
             out[draw, 0], self._tail = case.word, case.tail
         return out
 
-    def further(self, row: int) -> ScriptedSource:
+    def further(self, row: int) -> Self:
         return self
 
     def bits(self, count: int) -> int:
@@ -145,11 +143,11 @@ def scripted(script: Sequence[Case]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a feature party declares and promises, and the fault that is put into it."""
+    """A feature party's declaration, whose promise is audited, and the fault of its pipeline."""
 
     declared: str
     fault: Callable[[pa.Table], AbstractContextManager[Any]] = nullcontext
-    """Opens a context with a fault, which may depend on the table."""
+    """Returns a context in which the pipeline has a fault, which may depend on the table."""
     misread: Callable[[str, pa.Table], str] = lambda declared, table: declared
     """Returns the declaration that the party follows instead."""
 
@@ -202,7 +200,7 @@ def transcript(
 
 
 def outputs_of(column: PrivateColumn, table: pa.Table) -> list[tuple[Fraction, tuple[Case, ...]]]:
-    """Return the chance of each output of a column, with words that lead to it."""
+    """Return the probability of each output of a column, with words that lead to it."""
     try:
         prepared = column.prepare(table.slice(0, 1))
     except OpBoostError:
@@ -223,7 +221,7 @@ def outputs_of(column: PrivateColumn, table: pa.Table) -> list[tuple[Fraction, t
 def distribution(
     pipeline: Pipeline, record: Record, key: bytes, chosen: Sequence[bool]
 ) -> dict[Transcript, Fraction]:
-    """Return the exact chance of each transcript of a record that sends the chosen columns."""
+    """Return the exact probability of each transcript of a record that sends the chosen columns."""
     found: dict[Transcript, Fraction] = {}
     table = table_of(record, pipeline.names())
     with pipeline.fault(table):
@@ -307,7 +305,7 @@ def audit(pipeline: Pipeline, records: Sequence[Record]) -> Audited:
 def worst_ratio(
     ours: dict[Transcript, Fraction], theirs: dict[Transcript, Fraction]
 ) -> Fraction | None:
-    """Return the largest ratio of two records' chances of a transcript; None if one is zero."""
+    """Return the largest ratio of two probabilities of a transcript; None if one is zero."""
     assert sum(ours.values()) == sum(theirs.values()) == 1
     if ours.keys() != theirs.keys():
         return None

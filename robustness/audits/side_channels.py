@@ -1,6 +1,4 @@
-"""Measure how many random words and how much time a draw takes, by value."""
-
-from __future__ import annotations
+"""Measure how many random words and how much time a draw takes, depending on the value."""
 
 import time
 from dataclasses import dataclass, field

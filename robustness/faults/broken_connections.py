@@ -1,10 +1,8 @@
-"""Connections that end, that go silent without being closed, and that are slow.
+"""Connections that are cut, that go silent without being closed, and that are slow.
 
 Each feature party reaches the label party through a proxy that causes the fault.  Nobody restarts a
 party, so the parties themselves have to notice and to continue.
 """
-
-from __future__ import annotations
 
 import random
 import socket
@@ -20,7 +18,7 @@ from robustness.faults.faults_harness import PARTIES, staged
 from robustness.tally import Tally
 
 ENOUGH = 30_000
-"""Bytes of a connection within which the fault occurs: about what a party exchanges in a job."""
+"""The fault occurs within this many bytes, which is about what a party exchanges in a job."""
 
 
 class Fate:
@@ -38,7 +36,7 @@ class Fate:
             return taken
 
     def fall(self) -> int:
-        """Count the fault once for both directions."""
+        """Return 1 for the first direction that falls, then 0, to count each fault once."""
         with self._lock:
             first, self.fallen = not self.fallen, True
             return int(first)
@@ -54,7 +52,7 @@ class Link(CountingProxy):
         self._threads: list[threading.Thread] = []
 
     def __exit__(self, *error: object) -> None:
-        """End every connection, the silent ones too."""
+        """End every connection, including silent ones."""
         super().__exit__()
         _shut(*self._ends)
         for thread in self._threads:
@@ -114,7 +112,7 @@ def _harmed(kind: str, count: int, seed: int, a_link: int, *, silent: bool) -> T
 
 
 def slow(count: int, seed: int) -> Tally:
-    """Run jobs whose parties have from 5 to 50 kB per second."""
+    """Run jobs whose parties exchange only 5 to 50 kB per second."""
     rng = random.Random(f"slow {seed}")
     tally = Tally("slow peer")
     for _ in range(count):

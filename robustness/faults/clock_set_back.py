@@ -1,10 +1,8 @@
 """A clock that is set back between a kill and the restart.
 
-Only one party's processes see the changed clock, through libfaketime, which comes with the system's
-package or the Python package of that name.
+Only one party's processes see the changed clock, through libfaketime, which the system's package or
+the Python package of that name provides.
 """
-
-from __future__ import annotations
 
 import importlib.util
 import subprocess
@@ -34,7 +32,7 @@ def library() -> Path | None:
 
 
 def _lets_sleep(preload: Path) -> bool:
-    """Return whether programs can sleep: version 0.9.10 breaks sleeping by an unchanged clock."""
+    """Return whether programs can sleep, which 0.9.10 prevents if the monotonic clock is true."""
     command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
     return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
 
@@ -44,7 +42,7 @@ def _faked(preload: Path, how: str) -> dict[str, str]:
 
 
 def set_back(victim: str) -> Tally:
-    """Kill a party in mid-job and restart it in the past: first too far back, then not."""
+    """Kill a party in mid-job and restart it before and within its certificates' validity."""
     cases = {f"{victim} {how}": _trial(victim, how) for how in (BEFORE, WITHIN)}
     return counted("clock set back", cases)
 

@@ -1,11 +1,9 @@
-"""Damaged files: flip a bit or cut off the end of each file of a killed job.
+"""Flip a bit in each file of a killed job, or cut off the file's end.
 
 A job runs to a given point, and all its parties are killed.  Each trial damages one file in the
 folders that they leave, and restarts the parties.  Either the job finishes as if nothing had
 happened, or a party refuses with a sentence that names the file and the next step.
 """
-
-from __future__ import annotations
 
 import random
 import shutil
@@ -59,7 +57,7 @@ def run(count: int | None, seed: int) -> Tally:
 
 
 def _cut_short(point: str, keep: Path) -> list[str]:
-    """Run a job to a point, kill every party, keep the folders; return the files to damage."""
+    """Run a job to a point, kill every party and keep the folders; return the files to damage."""
     with staged() as harness:
         harness.start_all()
         if not harness.wait(lambda: harness.has(POINTS[point])):
@@ -104,7 +102,7 @@ def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
     if not (any(n in words for n in names) and any(n in words for n in NEXT_STEPS)):
         complaints.append(f"neither named nor recovered: {words.strip()}")
     if model.exists() and not _needs_nothing_of(harness, file):
-        complaints.append("there is a model all the same")
+        complaints.append("there is a model nevertheless")
     return complaints
 
 

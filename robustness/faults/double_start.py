@@ -1,9 +1,7 @@
 """Start a party again while its first process is still running.
 
-One feature party starts late, so that the others run for long enough.
+One feature party starts late, so that the others are still running.
 """
-
-from __future__ import annotations
 
 import random
 

@@ -5,8 +5,6 @@ disturbed job, an undisturbed one over a copy of the same ledgers must draw noth
 and give the same model, byte by byte.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -67,8 +65,8 @@ def _template() -> LocalFederation:
 class FaultsHarness:
     """One job whose parties can be started, killed and restarted.
 
-    ``where`` holds the address to which each feature party connects.  With an ``environment``,
-    parties are started by their commands, which takes seconds.
+    ``where`` holds the address to which each feature party connects.  With an ``environment``, a
+    party is not forked but started anew, which takes seconds.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,7 +85,7 @@ class FaultsHarness:
         self.where = dict.fromkeys(PARTIES, self.address)
 
     def configure(self, party: str, setting: str, value: str) -> None:
-        """Change a setting that a party's file has."""
+        """Change an existing setting in a party's file."""
         file = self.federation.config(party)
         file.write_text(re.sub(f"{setting} = .*", f"{setting} = {value}", file.read_text()))
 
@@ -145,11 +143,10 @@ class FaultsHarness:
         return self.said(party).strip().splitlines()
 
     def wait(self, there: Callable[[], bool], seconds: float = PATIENCE) -> bool:
-        """Wait for a condition, with frequent checks; return whether it held in time."""
+        """Wait for a condition, checking often; return whether it held in time."""
         return bool(waited(there, seconds, 0.0005))
 
     def has(self, pattern: str) -> bool:
-        """Return whether a file exists."""
         return next(self.folder.glob(pattern), None) is not None
 
     def over(self, party: str) -> bool:
@@ -225,7 +222,7 @@ class FaultsHarness:
         for kind in ("open", "align", "aligned", "answer"):
             if kinds[kind] != 1:
                 found.append(f"{party}'s ledger has {kinds[kind]} entries {kind!r}")
-        # An interrupted release is repeated from the ledger: one more entry, nothing charged.
+        # Repeating an interrupted release from the ledger adds an entry but charges nothing.
         if not kinds["commit"] or kinds["reserve"] != kinds["commit"] + kinds["abort"]:
             found.append(f"{party}'s ledger has the entries {dict(kinds)}")
         level = (10 - 1) * EPSILON
@@ -238,7 +235,7 @@ class FaultsHarness:
         return found
 
     def _left_behind(self) -> list[str]:
-        """Return files that a finished job must not have: half-written ones, secrets, draws."""
+        """Return files that a finished job must not leave: half-written ones, secrets, draws."""
         names = ("*.part", ".secret*", "secret", "*.draws", "*.doubled")
         return [
             f"{file.relative_to(self.folder)} is left behind"
@@ -278,7 +275,7 @@ def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
     """Count a party's ledger entries by kind, without blocking the party."""
     file = harness.home(party) / "ledger" / "ledger.sqlite"
     with (
-        suppress(sqlite3.Error),  # missing so far, or being written
+        suppress(sqlite3.Error),  # it may not exist yet, or be in use
         closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
     ):
         return Counter(kind for (kind,) in db.execute("SELECT kind FROM entries"))

@@ -1,12 +1,9 @@
 """Fill the disk at every block: a party's home is on a small file system.
 
 In the first job the party has no free space, in the next one block of 4 kB, and so on, until a job
-needs no more.  So each block that a job needs is missing once.  The party fails because the disk is
-full, gets plenty of space, and is restarted with the same command.  :func:`may_mount` says whether
-this process has the right to mount file systems.
+has enough.  So each block that a job needs is missing once.  The party fails because the disk is
+full, gets plenty of space, and is restarted with the same command.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
@@ -21,11 +18,11 @@ from robustness.tally import Tally, counted
 
 BLOCK = 4096
 MOST = 4000
-"""Blocks that are more than enough."""
+"""More blocks than any job needs."""
 
 
 def may_mount() -> bool:
-    """Return whether small file systems can be mounted here."""
+    """Return whether this process may mount file systems."""
     with tempfile.TemporaryDirectory() as place:
         if _mounted(Path(place), BLOCK):
             return False
@@ -72,7 +69,7 @@ def _small(harness: FaultsHarness, victim: str, room: int) -> Iterator[Path]:
     aside = harness.folder / f"{victim}-before"
     home.rename(aside)
     home.mkdir()
-    # The party's messages are kept elsewhere, because that file is the harness's.
+    # The file with the party's messages belongs to the harness, so it must not fill the disk.
     (harness.folder / f"{victim}-said").touch()
     files = sum(-(-f.stat().st_size // BLOCK) for f in aside.rglob("*") if f.is_file())
     problem = _mounted(home, (files + 1 + room) * BLOCK)

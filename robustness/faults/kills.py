@@ -1,10 +1,8 @@
 """``kill -9`` of each party at every phase boundary of a job, and at random moments.
 
-A boundary is something that others can see: a file in the job's folder, or an entry of the ledger.
-When it appears, the party is killed and restarted with the same command.
+A boundary is a file of the job or an entry of the ledger.  When it appears, the party is killed and
+restarted with the same command.
 """
-
-from __future__ import annotations
 
 import random
 import time
@@ -71,8 +69,8 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
 def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
     """Kill a party ``count`` times at random moments, up to ``a_job`` times in one job.
 
-    Half of the moments are spread over the whole life of its process, half over the time in which
-    it works on the job.  Moments after its end do not count.
+    Half of the moments lie anywhere in the life of its process, half while it works on the job.
+    Moments after its end do not count.
     """
     rng = random.Random(f"{victim} {seed}")
     life, working = _spans(victim)
@@ -105,7 +103,7 @@ def _after(seconds: float, harness: FaultsHarness) -> Callable[[], bool]:
 
 
 def _spans(victim: str) -> tuple[float, float]:
-    """Return the seconds that a party runs in an undisturbed job, and after which it works."""
+    """Return how many seconds a party runs in an undisturbed job, and after how many it works."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()

@@ -5,8 +5,6 @@ case to the decoder.  If the worker dies (a fault in native code) or takes too l
 memory still holds the bytes that did it, and a new worker continues with the next case.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import hashlib
 import multiprocessing
@@ -27,22 +25,23 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
+from opboost_lab.bench.process_usage import forget_peak
 from robustness.fuzz.mutate import MAX_CASE_BYTES
 from robustness.fuzz.target import FuzzDrill, Target, judged
 
 FORKSERVER = multiprocessing.get_context("forkserver")
 
 LEAST = 5_000
-"""The least cases of every target in a large run, unless it is too slow for that many."""
+"""The minimum number of cases per target in a large run, unless the target is too slow for it."""
 
 FEW = 20
-"""Crashes after which the engine gives up a target, because they repeat."""
+"""Crashes after which the engine gives up on a target, because they repeat."""
 
 PREPARING, OVER = -1, -2
 """Values instead of a case number: before the first case, and after the last one."""
 
 SLATE_BYTES = 4 * MAX_CASE_BYTES
-"""The size of the shared memory: enough for a case of several parts, each spoilt separately."""
+"""The size of the shared memory: enough for a case whose parts are spoilt separately."""
 
 STATUS_LOST = 255
 """Exit status that multiprocessing reports if the fork server lost the worker's own status."""
@@ -67,7 +66,6 @@ class Result:
 
     @property
     def total(self) -> int:
-        """The number of all cases."""
         return sum(self.cases.values())
 
 
@@ -129,12 +127,11 @@ class _Slate:
         self._data = FORKSERVER.RawArray("c", SLATE_BYTES)
 
     def write(self, case: int, data: bytes = b"") -> None:
-        """Note a case; without bytes, it is still being made."""
+        """Note a case, first without its bytes, while it is being made."""
         self._data[: len(data)] = data
         self._head[:] = case, len(data)
 
     def read(self) -> tuple[int, bytes]:
-        """Return the case and its bytes."""
         case, size = self._head
         return case, self._data[:size]
 
@@ -178,7 +175,7 @@ class _Feed:
         if hangs:
             why = f"hangs for {self.target.seconds:g} s [{_innermost(fault)}]"
         elif case < 0:
-            why = f"the worker ended outside of a case: {fault[-500:]}"
+            why = f"the worker ended outside a case: {fault[-500:]}"
         else:
             why = f"dies with {process.exitcode} [{_innermost(fault)}]"
         self._note(Crash(self.target.name, case, why, data))
@@ -204,7 +201,7 @@ class _Feed:
 
 
 def _innermost(fault: str) -> str:
-    """Return the innermost places that the interpreter knew of when native code failed."""
+    """Return the innermost Python frames at the time when native code failed."""
     places = [line.strip() for line in fault.splitlines() if line.strip().startswith("File")]
     return " < ".join(place.rpartition("/")[2] for place in places[:3])
 
@@ -225,7 +222,7 @@ def _work(slate: _Slate, home: Path, target: Target, cases: range, seed: int) ->
 def _crashes(
     target: Target, drill: FuzzDrill, cases: range, seed: int, slate: _Slate
 ) -> Iterator[Crash]:
-    _forget_peak()
+    forget_peak("self")
     with open("/proc/self/status", "rb", buffering=0) as status:
         for case in cases:
             slate.write(case)
@@ -235,14 +232,14 @@ def _crashes(
             words = judged(target, drill, data)
             more = _bytes_of(b"VmHWM:", status) - before
             if more > target.memory + 64 * len(data):
-                words = words or f"takes {more:,} bytes for {len(data):,} []"
-                _forget_peak()
+                words = words or f"takes {more:,} bytes for an input of {len(data):,} []"
+                forget_peak("self")
             if words:
                 yield Crash(target.name, case, words, data)
 
 
 def _bytes_of(name: bytes, status: FileIO) -> int:
-    """Return a figure of this process, such as its peak memory since ``_forget_peak``.
+    """Return a figure of this process, such as its peak memory since ``forget_peak``.
 
     ``getrusage`` would not do: its peak includes the memory that the parent had at the fork.
     """
@@ -250,13 +247,8 @@ def _bytes_of(name: bytes, status: FileIO) -> int:
     return int(rest.split(None, 1)[0]) * 1024
 
 
-def _forget_peak() -> None:
-    """Reset the kernel's peak of this process's memory."""
-    Path("/proc/self/clear_refs").write_text("5")
-
-
 def _limit_memory() -> None:
-    """Let no case take more than a gigabyte beyond what the worker has."""
+    """Limit each case to a gigabyte more than the worker has already."""
     with open("/proc/self/status", "rb", buffering=0) as status:
         now = _bytes_of(b"VmData:", status)
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

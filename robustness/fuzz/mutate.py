@@ -1,9 +1,7 @@
 """Spoil a sample: as bytes, as a tree of plain values, or as TOML.
 
-The given random generator determines everything, so a case is known by its number.
+The given random generator determines everything, so that a case can be repeated by its number.
 """
-
-from __future__ import annotations
 
 import copy
 import json
@@ -81,12 +79,12 @@ def _change(rng: Random, data: bytearray, others: Sequence[bytes]) -> None:
 
 
 def number(rng: Random) -> int:
-    """Return a whole number at or near a limit."""
+    """Return an integer at or near a limit."""
     return rng.choice(INTEGERS) + (0 if rng.random() < 0.7 else rng.randrange(-2, 3))
 
 
 def text(rng: Random) -> str:
-    """Return a text that a decoder may not expect."""
+    """Return a text that a decoder might not expect."""
     if rng.random() < 0.8:
         return rng.choice(TEXTS[:-1]) if rng.random() < 0.98 else TEXTS[-1]
     return "".join(map(chr, (rng.randrange(1, 0xD000) for _ in range(rng.randrange(20)))))
@@ -169,7 +167,7 @@ def _near(rng: Random, value: Any) -> Any:
 
 
 def spoilt_json(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
-    """Return changed JSON, which in most cases is still JSON."""
+    """Return changed JSON, which in most cases is still well-formed."""
     way = rng.random()
     if way < 0.2:
         return spoilt(rng, data, others)
@@ -231,7 +229,7 @@ TOML_TOKENS = (
 
 
 def spoilt_toml(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """Return other TOML: in most cases it is still well-formed."""
+    """Return changed TOML, which in most cases is still well-formed."""
     way = rng.random()
     if way < 0.6:
         changed = spoilt_tree(rng, tomllib.loads(data.decode()))

@@ -5,8 +5,6 @@ raises anything else, never hangs, and never takes more memory than :data:`MEMOR
 input.  A value that it accepts means the same after it is written and read again.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

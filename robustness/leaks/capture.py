@@ -1,17 +1,16 @@
 """Capture traffic on loopback with tshark."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Self
 
 
 class Capture:
-    """A capture of a loopback port while it is open; ``streams`` are its connections' bytes."""
+    """A context that captures a loopback port; ``streams`` returns what the connections carried."""
 
     def __init__(self, port: int, file: Path) -> None:
         if shutil.which("tshark") is None:
@@ -19,14 +18,14 @@ class Capture:
         self._port, self._file = port, file
         self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Capture:
+    def __enter__(self) -> Self:
         what = ["-f", f"tcp port {self._port}", "-q", "-w", str(self._file)]
         command = ["tshark", "-i", "lo", *what]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 30
         while not self._file.exists() or self._file.stat().st_size == 0:
             if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"tshark does not capture: {self._process.communicate()[1]}")
+                raise RuntimeError(f"tshark did not start: {self._process.communicate()[1]}")
             time.sleep(0.05)
         return self
 

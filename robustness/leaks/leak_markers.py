@@ -1,6 +1,4 @@
-"""Values that occur nowhere by chance, the forms in which they could leak, and their search."""
-
-from __future__ import annotations
+"""Values that occur nowhere by chance, the forms in which they could leak, and a search."""
 
 import base64
 import hashlib
@@ -74,7 +72,7 @@ def forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
 
 
 def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
-    """Yield four-byte forms, for short texts only: in long ones they occur by chance."""
+    """Yield four-byte forms, for short texts only; in long ones they occur by chance."""
     yield "float32", struct.pack("<f", value)
     yield "float32, big-endian", struct.pack(">f", value)
 
@@ -82,7 +80,7 @@ def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
 def _spelled(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     yield f"{name} in hex", data.hex().encode()
     yield f"{name} in hex, capitals", data.hex().upper().encode()
-    for shift in range(3):  # base64 of a text that contains it, at any of three offsets
+    for shift in range(3):  # base64 depends on the offset modulo 3
         coded = base64.b64encode(bytes(shift) + data)[4 if shift else 0 : -4]
         if len(coded) >= 8:
             yield f"{name} in base64", coded
@@ -210,7 +208,7 @@ def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, 
 
 
 def _of_deflated(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what zlib packed, at any offset: lists inside messages are packed this way."""
+    """Yield what zlib packed, at any offset, because lists inside messages are packed this way."""
     for header in re.finditer(rb"\x78[\x01\x5e\x9c\xda]", data):
         try:
             found = zlib.decompressobj().decompress(data[header.start() :], 1 << 24)

@@ -4,8 +4,6 @@ Jobs, some of which fail, run as real processes on values that occur nowhere by 
 looks for these values in every form it knows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -15,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.csv
@@ -32,7 +30,7 @@ from robustness.party_processes import wait_for
 PARTIES = ("shop", "telco")
 BOUNDS = dict.fromkeys(("income", "basket", "calls", "age"), (0.0, 100.0))
 RUNNING = -1
-"""The value instead of an exit status if the process had to be stopped."""
+"""Stands for the exit status of a process that had to be stopped."""
 
 PLAIN = "--insecure-plaintext-on-loopback"
 
@@ -59,7 +57,7 @@ class Places:
 
 
 class Job:
-    """The parties of a federation as processes, whose messages and bytes are kept."""
+    """The parties of a federation as processes, with a record of their messages and traffic."""
 
     def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
         self.federation, self.places = federation, Places(federation.folder)
@@ -73,7 +71,7 @@ class Job:
         _config("127.0.0.1:0", f"127.0.0.1:{port}")(federation.folder / LABEL_PARTY)
         (federation.folder / "tmp").mkdir()
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> Self:
         for watching in (self._capture, *self._relays.values()):
             if watching is not None:
                 self._stack.enter_context(watching)
@@ -116,7 +114,7 @@ class Job:
 
 
 class Bundles(Office):
-    """A job by bundles, with every command as a process whose messages are kept."""
+    """A job by bundles, with every command as a process whose messages are recorded."""
 
     def __init__(self, federation: LocalFederation) -> None:
         super().__init__(federation, processes=True)
@@ -152,7 +150,7 @@ def search_places(places: Places, tables: Tables) -> list[Found]:
 
 
 def _files(folder: Path, *parts: str) -> Iterator[tuple[str, bytes]]:
-    """Yield all files but the parties' own tables, unpacked."""
+    """Yield all files except the parties' own tables, unpacked."""
     for part in parts:
         for file in sorted((folder / part).rglob("*")):
             if file.is_file() and not file.name.startswith("table."):
@@ -186,7 +184,7 @@ def classes(job: Job) -> None:
 
 
 def planted(job: Job) -> None:
-    """Leak on purpose: an announced column name is one of the values that are searched for."""
+    """Leak on purpose: announce a column whose name is one of the values searched for."""
     home = job.federation.folder / "shop"
     _table(lambda t: t.rename_columns({"income": ODD_TEXT}))(home)
     _config('[columns."income"]', f'[columns."{ODD_TEXT}"]')(home)
@@ -279,7 +277,7 @@ FAILURES: dict[str, tuple[Any, ...]] = {
     "a repeated ID at the label party": (LABEL_PARTY, _column("id", lambda v: [v[1], *v[1:]])),
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
 }  # fmt: skip
-"""The failures by name: at which party, and how its files are spoilt."""
+"""The failures by name: which party's files are changed, and how."""
 JOBS = ("by bundles", "whole", "killed", "classes", *FAILURES)
 """Every job that must leave no raw value behind."""
 
@@ -301,7 +299,7 @@ class Outcome:
 
 
 def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False) -> Outcome:
-    """Run one job and search everything that it left."""
+    """Run one job and search everything that it leaves."""
     tables = leak_markers.made_tables(seed)
     with tempfile.TemporaryDirectory(prefix="opboost-leaks-") as folder:
         federation = federation_of(Path(folder), tables)

@@ -1,7 +1,5 @@
 """All targets, by family."""
 
-from __future__ import annotations
-
 from robustness.fuzz.target import Target
 from robustness.fuzz.targets import (
     bundles,
@@ -16,4 +14,3 @@ from robustness.fuzz.targets import (
 
 FAMILIES = (messages, streams, bundles, config, tables, ledger, state, models)
 TARGETS: tuple[Target, ...] = tuple(t for family in FAMILIES for t in family.TARGETS)
-BY_NAME = {target.name: target for target in TARGETS}

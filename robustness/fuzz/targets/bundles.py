@@ -1,7 +1,5 @@
 """Bundles and receipts: altered on the way, and signed by a hostile peer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle
@@ -98,7 +96,7 @@ def _prepare_outside(home: Path) -> FuzzDrill:
     def feed(data: bytes) -> None:
         file.write_bytes(data)
         bundle = open_bundle(file, tools.identity.ca)
-        holds(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header says other")
+        holds(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header changes")
         check_sizes(bundle)
         shutil.rmtree(inside, ignore_errors=True)
         inside.mkdir()

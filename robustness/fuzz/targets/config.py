@@ -1,7 +1,5 @@
 """Files that people write: the job file, party files, column configurations, key files."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable
 from functools import partial
@@ -50,7 +48,7 @@ def _prepare_public(home: Path) -> FuzzDrill:
 
 
 def _prepare_kit(home: Path) -> FuzzDrill:
-    """Prepare a party's certificate, authority and key: PEM files of any content."""
+    """Prepare a party's certificate, authority and keys, spoilt as PEM and as DER."""
     tls = kit_files(new_kit("bank", home / "certs"))
     files = [(file, file.read_bytes()) for file in (tls.ca, tls.cert, tls.key, tls.encryption)]
     ders = [der_of(pem)[1] for _, pem in files]

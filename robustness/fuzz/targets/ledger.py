@@ -1,6 +1,4 @@
-"""A ledger's files: damaged as bytes, and entry by entry, as anybody with SQLite could."""
-
-from __future__ import annotations
+"""A ledger's files: damaged byte by byte, and entry by entry, as anybody with SQLite could."""
 
 import shutil
 import sqlite3
@@ -36,7 +34,7 @@ def _drawn(ledger: Ledger, job: str) -> None:
 
 
 def _made(home: Path) -> bytes:
-    """Make a ledger with a release, an abort, an alignment and an answer; one file, no journal."""
+    """Make a ledger with releases, an abort, an alignment and an answer, in one file."""
     with Ledger(home / "ledger", home / "ledger.key") as ledger:
         _drawn(ledger, "one")
         with suppress(DataError):
@@ -93,7 +91,7 @@ def _prepare(part: str, home: Path) -> FuzzDrill:
 
 
 def _restore(home: Path, kept: Path) -> None:
-    """Restore the ledger, without the notes of how long it has become."""
+    """Restore the ledger without the notes of its length."""
     shutil.rmtree(home / "ledger")
     shutil.copytree(kept, home / "ledger")
     (home / "ledger" / chain_witness.FOLDER_NOTE).unlink()

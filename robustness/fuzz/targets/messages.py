@@ -1,6 +1,4 @@
-"""The small messages: each kind, altered outside and inside its seal, and field by field."""
-
-from __future__ import annotations
+"""The small messages: each kind, altered outside and inside its digest, and field by field."""
 
 import hashlib
 import json
@@ -31,7 +29,7 @@ GRID = op.Domain(1, 10)
 
 
 def columns() -> list[op.PrivateColumn]:
-    """Private columns of every kind."""
+    """Return private columns of every kind."""
     numbers = op.NumericMapping(GRID, (0, 100))
     cities = op.Ordered(["a", "b", "c"])
     three = op.Domain(1, 3)
@@ -113,7 +111,6 @@ def respoilt(rng: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
 
 
 def written(marked: pa.Schema, batches: list[pa.RecordBatch], **options: Any) -> bytes:
-    """Return an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, marked, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         for batch in batches:
@@ -186,12 +183,12 @@ def _feed(kind: Any, data: bytes) -> None:
     if isinstance(message, msg.Schema):
         for column in message.private():
             again = msg.ColumnSchema(json.dumps(column_to_dict(column))).column()
-            holds(repr(again) == repr(column), "a column's description says another column")
+            holds(repr(again) == repr(column), "a column's description means another column")
             column.release_names()
     if isinstance(message, msg.ScoreTask):
         model = message.score_model()
         same = msg.ScoreTask.of(message.job, model).score_model()
-        holds(same.to_plain() == model.to_plain(), "a score's model says another model")
+        holds(same.to_plain() == model.to_plain(), "a score model changes when it is written again")
     if isinstance(message, msg.Welcome) and message.receipt:
         msg.decode(message.receipt, msg.Receipt)
 

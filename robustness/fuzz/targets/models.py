@@ -1,7 +1,5 @@
 """Saved models: the archive, its description, its posterior, and each library's own model file."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """What parties keep on disk during a job: records, party folders, chains, models in codes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -152,7 +150,7 @@ def _released(folder: Path) -> None:
 
 
 class _Signer:
-    """A replacement for a certificate, which is not among the files that are read here."""
+    """A stand-in for a party's identity, whose files are not fuzzed here."""
 
     def sign(self, job: str, entry: int, head: bytes) -> Receipt:
         return Receipt("shop", job, entry, head, b"", b"")

@@ -1,7 +1,5 @@
 """Columns in transit: packed lists, coded pieces, heads and whole streams; points and bitmaps."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle
@@ -38,7 +36,7 @@ from robustness.fuzz.targets.messages import JOB, columns, written
 
 ROWS = 400
 MOST = 2**17
-"""The most rows, or integers, that a case may state, since memory grows with their number."""
+"""The most rows or integers that a case may announce, because memory grows with their number."""
 
 
 def inflated(packed: bytes) -> tuple[bytes, bytes]:
@@ -67,7 +65,7 @@ def _lists(home: Path) -> FuzzDrill:
         count, packed = pickle.loads(data)
         found = unpack_integers(packed, count)
         again = unpack_integers(pack_integers(found), len(found))
-        holds(np.array_equal(found, again), "a packed list says other numbers")
+        holds(np.array_equal(found, again), "a packed list changes when it is packed again")
 
     return FuzzDrill(make, feed)
 
@@ -103,7 +101,7 @@ def _coded(home: Path) -> FuzzDrill:
         coder = Coder.unpacked(symbols, table)
         codes = coder.decode(words, rows)
         holds(not len(codes) or int(codes.max()) < coder.symbols, "a code lies beyond its table")
-        holds(coder.encode(codes) == words, "codes are encoded in another way")
+        holds(coder.encode(codes) == words, "codes are encoded differently")
 
     return FuzzDrill(make, feed)
 
@@ -211,9 +209,9 @@ def _prepare_files(check: bool, home: Path) -> FuzzDrill:
         atomic_files.add_checksum(target)
         read_head(target)
         head, column = read_column(target)
-        holds(len(column.codes) == head.rows, "a column has other rows than its head")
+        holds(len(column.codes) == head.rows, "a head has another number of rows")
         again = ColumnHead.from_schema(head.to_schema())
-        holds(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head says other")
+        holds(again.to_schema().equals(head.to_schema(), check_metadata=True), "a head changes")
         if column.book is not None:
             holds(len(column.values) == head.rows, "codes have no values")
 
@@ -256,9 +254,9 @@ def _prepare_common(home: Path) -> FuzzDrill:
 
     def feed(data: bytes) -> None:
         common = Common.from_bytes(data)
-        holds(common.to_bytes() == data, "the common rows are written in another way")
+        holds(common.to_bytes() == data, "the common rows are written differently")
         rows = common.rows(digests)
-        holds(len(rows) == common.size, "there are other common rows than it says")
+        holds(len(rows) == common.size, "the number of common rows is not the stated one")
         unpacked(data[40:], 50)
 
     return FuzzDrill(make, feed)
@@ -299,7 +297,7 @@ def _prepare_values(home: Path) -> FuzzDrill:
 
     def use() -> None:
         again = read_values(file).astype("<i8").tobytes()
-        holds(atomic_files.read_checked(values, "") == again, "values are written in another way")
+        holds(atomic_files.read_checked(values, "") == again, "values are written differently")
 
     return of_files([(values, good)], use, spoilt, put_checked)
 

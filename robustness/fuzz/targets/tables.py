@@ -1,7 +1,5 @@
 """Tables: CSV and Parquet files that are damaged or of unexpected types."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections.abc import Callable
@@ -85,7 +83,6 @@ def odd_columns() -> list[pa.Array]:
 
 
 def parquet_bytes(table: pa.Table, **options: Any) -> bytes:
-    """Return a table as Parquet."""
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     return sink.getvalue()
@@ -119,7 +116,7 @@ def _odd_table(rng: Random, odd: list[pa.Array]) -> bytes:
 
 
 def _odd_csv(rng: Random) -> bytes:
-    """Return a valid CSV file of odd words."""
+    """Return a well-formed CSV file with odd words."""
     names = list(GOOD)
     if rng.random() < 0.2:
         names[rng.randrange(len(names))] = text(rng)[:40].replace("\ud800", "")
@@ -179,7 +176,7 @@ def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
 
 
 PAGE = 2**31
-"""Bytes that pyarrow allocates for a Parquet page before it reads it, because the page says so."""
+"""Bytes that pyarrow may allocate for a Parquet page before it reads it, if its header says so."""
 
 KINDS = {"csv": (20_000, MEMORY), "csv.gz": (5_000, MEMORY), "parquet": (20_000, PAGE)}
 """The most cases, and the memory, of each kind of file."""

@@ -19,6 +19,11 @@ def peak_mb(process: int) -> float:
     return int(found[1]) / 1000 if found else 0.0
 
 
+def forget_peak(process: int | str) -> None:
+    """Reset the kernel's peak of a process's memory; ``"self"`` is this process."""
+    Path(f"/proc/{process}/clear_refs").write_text("5")
+
+
 def children_of(process: int) -> list[int]:
     """The children of a process."""
     found = []

@@ -1,10 +1,10 @@
-"""Every figure that the project states, as something that can be recomputed and can fail.
+"""Every figure that the project states, as a claim that can be recomputed and can fail.
 
 ``python -m claims`` runs all and writes ``docs/claims.json``; ``python -m claims foundation`` runs
-one file's.  A claim is a function that returns a value (or several, for a spread) and the rule that
-the value must meet.  ``COVERS`` of a file names the modules of OpBoost that its figures depend on:
-a hash of their sources is recorded with each figure, and ``make check`` lists those whose sources
-have changed since.
+those of one file.  A claim is a function that returns a value (or several, for a spread) and the
+rule that the value must meet.  A file's ``COVERS`` names the modules on which its figures depend.
+A hash of their sources is recorded with each figure, and ``make check`` lists the figures whose
+sources have changed since.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Run claims and write ``docs/claims.json``.
 
-Several runs may work side by side: each puts its own lines into the file as it finds it.
+Several runs may work side by side, because each changes only its own lines of the file.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from opboost.storage import atomic_files
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the chosen claims; the others keep the lines they have."""
+    """Judge the chosen claims, and leave the recorded lines of the others as they are."""
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("files", nargs="*", metavar="FILE", help="all files if none is named")
     ask.add_argument("--named", default="", help="only claims whose name contains this text")
@@ -58,14 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def recorded() -> dict[str, list[dict[str, object]]]:
     """Return what was recorded before, by file."""
-    found: dict[str, list[dict[str, object]]] = {}
-    if RECORDED.exists():
-        found = json.loads(RECORDED.read_text())
-    return found
+    return dict(json.loads(RECORDED.read_text())) if RECORDED.exists() else {}
 
 
 def record(file: str, claims: Sequence[Claim], judged: dict[str, object]) -> None:
-    """Put one judged claim in its place; lines of claims that no longer exist go."""
+    """Record one judged claim, and remove the lines of claims that no longer exist."""
     with atomic_files.waiting(RECORDED.with_suffix(".lock")):
         kept = recorded()
         lines = {line["name"]: line for line in (*kept.get(file, []), judged)}
@@ -75,14 +72,9 @@ def record(file: str, claims: Sequence[Claim], judged: dict[str, object]) -> Non
 
 
 def commit() -> str:
-    """The commit that the claims were run on, with a + where the tree differs from it."""
-    run = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """Return the commit that is checked out, with a + if the files differ from it."""
+    command = ["git", "describe", "--always", "--dirty=+"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return run.stdout.strip() or "unknown"
 
 

@@ -16,11 +16,11 @@ HEAD = f"""# Models on the paper's data
 
 Grid 1..10 of equal cells, 80 trees of depth 3, learning rate 0.1; private columns as in
 `opboost_lab.data.datasets`; trained on desensitised rows, measured on plain ones.
-Mean and standard deviation of {len(SEEDS)} seeds. GBDT is scikit-learn's histogram one.
+Mean and standard deviation over {len(SEEDS)} seeds. GBDT is scikit-learn's histogram version.
 
-Columns of equal ε do not promise the same: Adj-map's ε is nominal (docs/errata.md),
-Local-map reveals the run, Piecewise and FederBoost promise ε for any pair: more.
-FederBoost's way is randomised response on ten buckets at the training rows' quantiles.
+The same ε does not promise the same: Adj-map's ε is nominal (docs/errata.md), Local-map
+reveals the run, and Piecewise and FederBoost promise more, namely ε for any pair.
+FederBoost is randomised response on ten buckets at the training rows' quantiles.
 
 Made by `make claims`.
 """
@@ -30,7 +30,7 @@ Made by `make claims`.
 def scores(
     data: str, way: str, epsilon: float, booster: str, mapping: str = "cells"
 ) -> list[float]:
-    """One score a seed."""
+    """Return one score per seed."""
     mechanism = mechanisms(epsilon)[way]
     bucketed = way == "FederBoost"
     how = {"booster": booster, "mapping": mapping, "federboost": bucketed}
@@ -38,19 +38,19 @@ def scores(
 
 
 def gain(data: str, epsilon: float, booster: str) -> float:
-    """Clamp-map's mean score minus Global-map's."""
+    """Return Clamp-map's mean score minus Global-map's."""
     ways = [scores(data, way, epsilon, booster) for way in ("Clamp-map", "Global-map")]
     return statistics.mean(ways[0]) - statistics.mean(ways[1])
 
 
 def of_plain(data: str, way: str, epsilon: float) -> list[float]:
-    """Scores as shares of plain training on the same grid, with the paper's mapping."""
+    """Return scores as shares of plain training on the same grid, with the paper's mapping."""
     base = plain(data, on_grid=True, mapping="paper")
     return [s / base for s in scores(data, way, epsilon, "xgboost", "paper")]
 
 
 def write_page() -> float:
-    """Write docs/accuracy.md; the number of figures in it."""
+    """Write docs/accuracy.md; return the number of its figures."""
     lines, count = HEAD.splitlines(), 0
     heads = [f"{d} ({MEASURES[load(d).task]}) ε={e}" for d in ALL for e in EPSILONS]
     for booster in BOOSTERS:

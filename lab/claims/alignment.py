@@ -1,4 +1,4 @@
-"""Private set intersection between two parties as processes, over the real service."""
+"""Private set intersection between two parties as processes, over the network."""
 
 import tempfile
 import time
@@ -20,29 +20,27 @@ from opboost_lab.bench.process_usage import peaks_of
 from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 1, "max_depth": 1}
-
-
 SAMPLE = 20_000
-"""Scalar multiplications that are timed before a run, and as many after it."""
+"""Scalar multiplications that are timed before each run, and again after it."""
 
 
 class Run(NamedTuple):
-    """What an alignment took, beside its 4 scalar multiplications per ID timed around it."""
+    """The cost of an alignment, beside 4 scalar multiplications per ID, timed before and after."""
 
     seconds: float
     """From the first blinded ID to the common rows."""
     bytes: float
-    """Both ways, TLS included."""
+    """In both directions, including TLS."""
     wrong: float
     """Rows too many or too few."""
     ratio: float
-    """Seconds over those of the scalar multiplications on all cores."""
+    """Seconds, divided by those of the scalar multiplications on all cores."""
     peak_mb: float
-    """Memory of the larger side: the peaks of all its processes, added up."""
+    """Memory of the larger side: the sum of its processes' peaks."""
 
 
 def multiplications() -> tuple[float, float]:
-    """Return the seconds and processor seconds of one scalar multiplication, a thread per core."""
+    """Return the seconds and processor seconds per scalar multiplication, one thread per core."""
     secret = Secret.fresh()
     points = (9).to_bytes(POINT_BYTES, "little") * (SAMPLE // 20)
     start, processor = time.perf_counter(), time.process_time()
@@ -54,7 +52,7 @@ def multiplications() -> tuple[float, float]:
 
 @lru_cache(maxsize=8)
 def run(rows: int, repeat: int = 0) -> Run:
-    """Align two parties with ``rows`` IDs each, nine in ten of them common, in different orders."""
+    """Align two parties with ``rows`` IDs each, 90 % of them common, in different orders."""
     rng = np.random.default_rng(repeat)
     ours = rng.permutation(rows)
     theirs = rng.permutation(np.arange(rows // 10, rows + rows // 10))
@@ -90,14 +88,14 @@ def run(rows: int, repeat: int = 0) -> Run:
     for command, peak in peaks.values():
         sides["\0join\0" in command] += peak
     if min(sides) == 0:
-        raise RuntimeError("No process of one side was seen; its memory is not known.")
+        raise RuntimeError("No process of one side was seen, so its memory is unknown.")
     return Run(step["seconds"], moved, wrong, step["seconds"] / alone, max(sides))
 
 
 def processor_ratio(rows: int = 2 * PIECE_POINTS) -> float:
-    """Return the processor time of both parties in one process, over 4 multiplications an ID.
+    """Return the processor time of both parties in one process, over 4 multiplications per ID.
 
-    It does not depend on what else the machine does, as seconds do.
+    Unlike seconds, it does not depend on what else the machine does.
     """
     rng = np.random.default_rng(0)
     ours, theirs = rng.permutation(rows), rng.permutation(rows) + rows // 10

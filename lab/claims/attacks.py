@@ -13,7 +13,7 @@ from opboost_lab.declared_sets import all_private
 
 HERE = Page("docs/attacks.md", statistics.fmean)
 COLUMNS = {"Adult": 5, "Powerplant": 4, "Pen-digits": 16}
-"""The sets, and how many columns of numbers each has."""
+"""The number of numeric columns of each data set."""
 
 TOTALS = (1, 2, 4, 8, 16)
 EPSILONS = (0.08, 0.64, 2.56)
@@ -24,20 +24,23 @@ MOST_GAINED_FROM_MESSAGES = 0.03
 INVENTED, FEW_INVENTED = 1_000, 50
 
 
-def over_seeds(attack: Callable[..., Any], figure: str, *about: Any) -> list[float]:
-    """One figure of an attack, seed by seed."""
+def over_seeds(
+    attack: Callable[..., Any], figure: str, *about: Any, less: str | None = None
+) -> list[float]:
+    """Return one figure of an attack for each seed, or its difference from another figure."""
     seeds = MANY_SEEDS if attack in (linkage.by_total, linkage.by_epsilon) else SEEDS
-    return [getattr(attack(*about, seed), figure) for seed in seeds]
+    found = [attack(*about, seed) for seed in seeds]
+    return [getattr(one, figure) - (getattr(one, less) if less else 0) for one in found]
 
 
 def claim(name: str, attack: Callable[..., Any], figure: str, *about: Any, **more: Any) -> Claim:
-    """A figure of an attack: its mean over seeds, which is at most 1 if nothing else is said."""
+    """Claim that an attack's mean figure over seeds is at most 1, or what ``more`` says."""
     known = {"rule": "at most", "target": 1.0, "within": 1e-9} | more
     return HERE.claim(name, compute=partial(over_seeds, attack, figure, *about), **known)
 
 
 def linkage_claims(data: str, columns: int) -> list[Claim]:
-    """No attacker gets beyond the ceiling of the total; the surest guess may reach it."""
+    """Claim that no attacker exceeds the ceiling of the total; the surest guess may reach it."""
     found = []
     for total in TOTALS:
         about = f"{data} at a record total of {total}, linkage"
@@ -62,7 +65,7 @@ def linkage_claims(data: str, columns: int) -> list[Claim]:
 
 
 def attribute_claims(data: str) -> list[Claim]:
-    """What is guessed without any release, and from it."""
+    """Claim how well attributes are guessed without a release, and from one."""
     attack = attributes.by_total
     found = [
         claim(f"{data}, attributes: from the prior", attack, "prior", data, 1),
@@ -77,27 +80,15 @@ def attribute_claims(data: str) -> list[Claim]:
             HERE.at_most(
                 f"{about}: release over its ceiling",
                 0.0,
-                partial(over_ceiling, data, total),
+                partial(over_seeds, attack, "release", data, total, less="ceiling"),
                 middle=max,
             ),
         ]
     return found
 
 
-def over_ceiling(data: str, total: float) -> list[float]:
-    """How far the release lets anybody guess beyond what the total allows."""
-    found = [attributes.by_total(data, total, seed) for seed in SEEDS]
-    return [one.release - one.ceiling for one in found]
-
-
-def gained(data: str, total: float, figure: str) -> list[float]:
-    """What a message adds to the AUC of who was told nothing."""
-    found = [labels.by_total(data, total, seed) for seed in SEEDS]
-    return [getattr(one, figure) - one.nothing for one in found]
-
-
 def label_claims(data: str) -> list[Claim]:
-    """What each message adds to what a feature party knows about labels."""
+    """Claim how little each message adds to what a feature party knows about labels."""
     attack = labels.by_total
     found = [
         claim(f"{data}, labels: told nothing", attack, "nothing", data, 16),
@@ -109,7 +100,7 @@ def label_claims(data: str) -> list[Claim]:
             HERE.at_most(
                 f"{about}: gained from {words}",
                 MOST_GAINED_FROM_MESSAGES,
-                partial(gained, data, total, figure),
+                partial(over_seeds, attack, figure, data, total, less="nothing"),
             )
             for figure, words in (("query", "a query for used values"), ("weights", "weights"))
         ]
@@ -118,13 +109,13 @@ def label_claims(data: str) -> list[Claim]:
 
 
 def differing(ask: Any) -> list[float]:
-    """Values of a split query that depend on labels."""
+    """Return how many values of a split query depend on labels, by data set."""
     sets = [all_private(parted(data, 5)) for data in COLUMNS]
     return [float(labels.values_that_differ(s, 4, 5, labels.PEOPLE, ask)) for s in sets]
 
 
 def from_invented(columns: int, weights_epsilon: float | None) -> list[float]:
-    """The AUC of a dishonest party, seed by seed."""
+    """Return the AUC of a dishonest party for each seed."""
     return [invented_columns.by_columns("Adult", columns, s, weights_epsilon) for s in SEEDS]
 
 

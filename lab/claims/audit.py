@@ -1,5 +1,4 @@
-"""The auditor at a hundred million samples: sound mechanisms pass and nearly reach their loss,
-broken ones are caught."""
+"""The auditor at up to 10⁸ samples per value, on sound mechanisms and on broken ones."""
 
 from functools import lru_cache
 
@@ -22,7 +21,7 @@ def tried() -> tuple[Tried, ...]:
 
 @lru_cache(maxsize=1)
 def fewest_samples() -> dict[str, int]:
-    """The fewest samples a value, of the numbers tried, at which each broken one is caught."""
+    """Return the fewest samples per value, of those tried, that reveal each broken mechanism."""
     found: dict[str, int] = {}
     for samples in TRIED:
         for name in BROKEN:

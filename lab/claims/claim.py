@@ -12,21 +12,21 @@ from typing import Any, Generic, Literal, TypeVar
 ROOT = Path(__file__).parents[2]
 
 NOISE = tuple(f"opboost.{p}" for p in ("grid", "randomness", "distributions", "mechanisms"))
-"""What decides which values are drawn."""
+"""The packages that decide which values are drawn."""
 
 LEARNING = (
     *NOISE,
     *(f"opboost.{p}" for p in ("columns", "budgets", "denoise", "boosting", "training")),
     "opboost.estimators",
 )
-"""What decides how good a model is, and what it costs to train."""
+"""The packages that decide how good a model is, and what it costs to train."""
 
 FEDERATION = (
     *NOISE,
     *(f"opboost.{p}" for p in ("columns", "budgets", "config", "sources", "files", "ledger")),
     *(f"opboost.{p}" for p in ("psi", "protocol", "parties", "transport", "storage", "runtime")),
 )
-"""What decides what a party stores and sends."""
+"""The packages that decide what a party stores and sends."""
 
 Found = TypeVar("Found")
 Rule = Literal["equals", "at least", "at most"]
@@ -36,7 +36,7 @@ Compute = Callable[[], float | Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A stated figure: where it stands, how to recompute it, and when it holds."""
+    """A stated figure: which page states it, how to recompute it, and when it holds."""
 
     name: str
     where: str
@@ -46,10 +46,10 @@ class Claim:
     within: float = 0.0
     middle: Middle = statistics.median
     short: bool = False
-    """Known not to be met yet: the figure is recorded all the same."""
+    """Whether the claim is known to fail so far; its figure is recorded nevertheless."""
 
     def judge(self) -> dict[str, object]:
-        """Recompute; the middle of several values counts, and they are the spread."""
+        """Recompute the figure; of several values, the middle counts and the range is recorded."""
         line: dict[str, object] = {
             "name": self.name,
             "where": self.where,
@@ -80,9 +80,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, or a part of one, that states figures: each method makes a claim of a figure.
+    """A page, or a section of one, that states figures; each method makes a claim about one.
 
-    ``more`` are other fields of a claim: ``within``, ``middle`` and ``short``.
+    ``more`` sets other fields of the claim: ``within``, ``middle`` and ``short``.
     """
 
     where: str
@@ -103,11 +103,11 @@ class Page:
 
 
 class Rounds(Generic[Found]):
-    """What several runs found, made when a figure is first asked for."""
+    """The results of several runs, which start when a figure is first needed."""
 
     def __init__(self, run: Callable[[], Found], count: int) -> None:
         self._found = cache(lambda: [run() for _ in range(count)])
 
     def of(self, figure: Callable[[Found], float]) -> Compute:
-        """A figure of every run."""
+        """Return a function that returns a figure of every run."""
         return lambda: [figure(found) for found in self._found()]

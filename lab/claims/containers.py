@@ -1,8 +1,8 @@
 """Containers: docs/howto/containers.md.
 
-The steps of ``Containerfile`` run on this machine, in an environment without our variables.  The
-commands of ``compose.yaml`` run in what they made, which is read-only, without capabilities.
-Tests build the image itself where podman has the base image.
+The steps of ``Containerfile`` run on this machine, without its environment variables.  The commands
+of ``compose.yaml`` then run in the result, which is read-only, without capabilities.  Tests build
+the image itself if podman has the base image.
 """
 
 import os
@@ -24,19 +24,19 @@ _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """The instructions of a Containerfile, in order."""
+    """Return the instructions of a Containerfile, in order."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [(word.upper(), rest.strip()) for word, _, rest in (x.partition(" ") for x in lines)]
 
 
 def settings() -> dict[str, str]:
-    """Variables that reach a package index; nothing else of this machine's goes into a step."""
+    """Return the variables that a step needs to reach a package index; it gets no others."""
     kept = re.compile(r"(?i)^(pip_|https?_proxy|no_proxy|ssl_cert|requests_ca)")
     return {name: value for name, value in os.environ.items() if kept.match(name)}
 
 
 def run_steps(extras: str, place: Path) -> Path:
-    """Run the first stage of the Containerfile below ``place``; returns its environment."""
+    """Run the first stage of the Containerfile below ``place``; return its environment."""
     work = place / "build"
     work.mkdir(parents=True)
     stage = 0
@@ -70,19 +70,19 @@ def _copy(source: Path, target: Path, *, into: bool) -> None:
 
 
 def packages(environment: Path) -> set[str]:
-    """The names of what is installed."""
+    """Return the names of the installed packages."""
     (site,) = environment.glob("lib/python*/site-packages")
     return {p.name.split("-")[0].lower() for p in site.glob("*.dist-info")}
 
 
 def services() -> dict[str, dict]:
-    """The services of the compose file, with its variables at their defaults."""
+    """Return the services of the compose file, with its variables at their defaults."""
     text = _VARIABLE.sub(lambda found: found[2], (ROOT / "compose.yaml").read_text())
     return yaml.safe_load(text)["services"]
 
 
 def run_job(environments: dict[str, Path], place: Path) -> Path:
-    """Run the tutorial's job by the compose file's commands; returns the model's path."""
+    """Run the tutorial's job by the compose file's commands; return the model's path."""
     folder, temporary = place / "credit", place / "tmp"
     temporary.mkdir()
     clean = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "NUMBA_CACHE_DIR": str(temporary)}
@@ -120,29 +120,26 @@ def run_job(environments: dict[str, Path], place: Path) -> Path:
 
 
 def _without_capabilities() -> list[str]:
-    """What to put before a command so that file modes count even for root, as in the container."""
+    """Return a command prefix that makes file modes count even for root, as in the container."""
     return [] if os.geteuid() else ["setpriv", "--bounding-set=-all", "--no-new-privs"]
 
 
-def _set_writable(folder: Path, writable: bool) -> None:
-    """Change the modes of an environment's folders and files, but not of what links lead to."""
-    for path in (folder, *folder.rglob("*")):
-        if not path.is_symlink():
-            mode = path.stat().st_mode
-            path.chmod(mode | 0o200 if writable else mode & ~0o222)
+def _chmod(change: str, folder: Path) -> None:
+    """Change the modes of an environment's folders and files, but not of the targets of links."""
+    subprocess.run(["chmod", "-R", change, folder], check=True)
 
 
 @cache
 def outcome() -> dict[str, float]:
-    """Build both parties' environments, count boosters, and run the job."""
+    """Build both parties' environments, count the boosters in each, and run the job."""
     boosters = {"xgboost_cpu", "xgboost", "lightgbm", "skops"}
     with tempfile.TemporaryDirectory(prefix="opboost-containers-") as name, ExitStack() as stack:
         place, made = Path(name), {}
         for party, service in services().items():
             extras = service["build"].get("args", {}).get("EXTRAS", "")
             made[party] = run_steps(extras, place / party)
-            _set_writable(made[party], False)
-            stack.callback(_set_writable, made[party], True)
+            _chmod("a-w", made[party])
+            stack.callback(_chmod, "u+w", made[party])
         counts: dict[str, float] = {
             party: len(packages(found) & boosters) for party, found in made.items()
         }

@@ -1,7 +1,7 @@
 """Which sources a file of claims covers, and whether they changed since its claims were recorded.
 
-``python -m claims.covered_sources`` lists stale files of claims and ends with status 0, because not
-all of them can be run again in one sitting; with ``--strict``, for a release, it ends with 1.
+``python -m claims.covered_sources`` lists stale files of claims and ends with status 0, because
+some take hours to recompute.  With ``--strict``, for a release, it ends with status 1.
 """
 
 import argparse
@@ -23,7 +23,7 @@ RECORDED = ROOT / "docs" / "claims.json"
 
 
 def source_files(prefixes: Sequence[str], src: Path = ROOT / "src") -> Iterator[Path]:
-    """The source files of modules and packages, in order; a prefix without any is refused."""
+    """Yield the source files of modules and packages, in order; refuse a prefix without any."""
     for prefix in sorted(set(prefixes)):
         place = src / prefix.replace(".", "/")
         found = sorted(place.rglob("*.py")) or [place.with_suffix(".py")]
@@ -33,7 +33,7 @@ def source_files(prefixes: Sequence[str], src: Path = ROOT / "src") -> Iterator[
 
 
 def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
-    """A hash of the names and the code of the covered files, without docstrings and comments."""
+    """Return a hash of the covered files' names and code, without docstrings and comments."""
     digest = hashlib.sha256()
     for path in source_files(prefixes, src):
         code = _code_of(path, path.stat().st_mtime_ns)
@@ -43,14 +43,14 @@ def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
 
 @cache
 def _code_of(path: Path, changed: int) -> bytes:
-    """The code of a file, read once for all claims that cover it."""
+    """Return the code of a file, which is read once for all claims that cover it."""
     return code_alone(path.read_text(encoding="utf-8")).encode()
 
 
 def code_alone(text: str) -> str:
-    """Return the lines of a module that run: no docstring, no comment, no empty line.
+    """Return a module's code without docstrings, comments and empty lines.
 
-    What a reader alone sees changes no figure, so it makes no claim stale.
+    They change no figure, so a change of them makes no claim stale.
     """
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -65,7 +65,7 @@ def code_alone(text: str) -> str:
 
 
 def stale(recorded: dict[str, list[dict[str, object]]]) -> dict[str, int]:
-    """How many claims of each file are stale: recorded from other sources, or from unknown ones."""
+    """Return how many claims of each file were recorded from other or unknown sources."""
     found = {}
     for file in FILES:
         now = source_hash(importlib.import_module(f"claims.{file}").COVERS)
@@ -76,14 +76,14 @@ def stale(recorded: dict[str, list[dict[str, object]]]) -> dict[str, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what is stale."""
+    """Print which files of claims are stale."""
     ask = argparse.ArgumentParser(description=__doc__)
     ask.add_argument("--strict", action="store_true", help="end with status 1 if a claim is stale")
     strict = ask.parse_args(arguments).strict
     found = stale(json.loads(RECORDED.read_text()))
     if found:
         listed = ", ".join(f"{file} ({count})" for file, count in found.items())
-        print(f"Stale claims, whose sources changed since they were recorded: {listed}.")
+        print(f"Stale claims (their sources have changed since they were recorded): {listed}.")
         print('Run them again with: make claims ONLY="NAME ..."')
     else:
         print("No claim is stale.")

@@ -28,7 +28,7 @@ def scores(
     mapping: str = "paper",
     seeds: range = SEEDS,
 ) -> list[float]:
-    """One score a seed; the seed parts the rows too, where there is no official split."""
+    """Return one score per seed, which also splits the rows if there is no official split."""
     mechanism = mechanisms(epsilon)[way]
     return [
         score(data, mechanism, s, mapping=mapping, denoise=denoise, data=parted(data, s))
@@ -37,19 +37,19 @@ def scores(
 
 
 def gains(data: str, way: str, epsilon: float, seeds: range = SEEDS) -> list[float]:
-    """What "auto" gains over rows as they came, seed by seed."""
+    """Return what "auto" gains over training on noisy rows, for each seed."""
     ours, naive = (scores(data, way, epsilon, d, seeds=seeds) for d in ("auto", False))
     return [a - b for a, b in zip(ours, naive, strict=True)]
 
 
 def of_plain(data: str, epsilon: float) -> list[float]:
-    """Shares of plain training on the same grid."""
+    """Return scores as shares of plain training on the same grid."""
     base = plain(data, on_grid=True, mapping="paper", data=parted(data, 0))
     return [s / base for s in scores(data, "Clamp-map", epsilon, "auto")]
 
 
 def posterior_gains(data: str, epsilon: float) -> list[float]:
-    """What the posterior gains, in R², over showing desensitised rows to the model as they are."""
+    """Return what the posterior gains, in R², over predicting from noisy rows directly."""
     found = []
     for seed in SEEDS[:3]:
         X, y, X_test, y_test = (held := parted(data, seed)).split()
@@ -69,7 +69,7 @@ def posterior_gains(data: str, epsilon: float) -> list[float]:
 
 
 def at_every_level(words: str, less: float, mapping: str) -> list[Claim]:
-    """Denoised scores on the sets that have targets."""
+    """Claim denoised scores on the sets that have targets."""
     return [
         HERE.at_least(
             f"Clamp-map, denoised, ε={epsilon}, {data}, {words}",

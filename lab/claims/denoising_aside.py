@@ -1,4 +1,4 @@
-"""``denoise="auto"`` on sets beside the paper's: docs/denoising-results.md.
+"""``denoise="auto"`` on data sets other than the paper's: docs/denoising-results.md.
 
 Needs ``OPBOOST_DATA``.
 """
@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import (
-    load_breast_cancer,
-    load_diabetes,
-    load_digits,
-    make_classification,
-    make_friedman1,
-    make_friedman2,
-)
+from sklearn import datasets as toy
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -32,7 +25,7 @@ from opboost_lab.data.datasets import folder
 EPSILONS = (0.08, 0.64, 1.28)
 SEEDS = range(2)
 Set = tuple[Any, Any, Any, str]
-"""Rows, labels, bounds, and what is measured."""
+"""Rows, labels, bounds, and the measure."""
 
 
 def _ranges(X: Any) -> dict[int, tuple[float, float]]:
@@ -40,7 +33,7 @@ def _ranges(X: Any) -> dict[int, tuple[float, float]]:
 
 
 def census() -> Set:
-    """60,000 people of the official training half; measurements are private."""
+    """Return 60,000 people of the official training half, whose measurements are private."""
     numbers = {
         "AAGE": (0, 90), "AHRSPAY": (0, 9999), "CAPGAIN": (0, 99_999), "CAPLOSS": (0, 4608),
         "DIVVAL": (0, 99_999), "NOEMP": (0, 6), "WKSWORK": (0, 52),
@@ -51,29 +44,27 @@ def census() -> Set:
     return table[[*numbers, *own]], (table["TARGET"] == "50000+").to_numpy(int), numbers, "AUC"
 
 
-def _sets() -> dict[str, Callable[[], Set]]:
-    cancer, diabetes = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
-    second = {0: (0, 100), 1: (40 * np.pi, 560 * np.pi), 2: (0, 1), 3: (1, 11)}
-    made = {"n_informative": 8, "n_redundant": 4, "n_clusters_per_class": 3, "class_sep": 0.8}
-    return {
-        "digits": lambda: (*load_digits(return_X_y=True), (0, 16), "accuracy"),
-        "breast cancer": lambda: (*cancer, _ranges(cancer[0]), "AUC"),
-        "diabetes": lambda: (*diabetes, _ranges(diabetes[0]), "R²"),
-        "Friedman 1": lambda: (*make_friedman1(10_000, noise=1, random_state=0), (0, 1), "R²"),
-        "Friedman 2": lambda: (*make_friedman2(10_000, noise=50, random_state=0), second, "R²"),
-        "make_classification": lambda: (
-            *make_classification(20_000, 20, random_state=0, **made), (-6, 6), "AUC",
-        ),
-        "Census-Income KDD": census,
-    }  # fmt: skip
-
-
-SETS = _sets()
+CANCER, DIABETES = toy.load_breast_cancer(return_X_y=True), toy.load_diabetes(return_X_y=True)
+FRIEDMAN_2 = {0: (0, 100), 1: (40 * np.pi, 560 * np.pi), 2: (0, 1), 3: (1, 11)}
+MADE = {"n_informative": 8, "n_redundant": 4, "n_clusters_per_class": 3, "class_sep": 0.8}
+SETS: dict[str, Callable[[], Set]] = {
+    "digits": lambda: (*toy.load_digits(return_X_y=True), (0, 16), "accuracy"),
+    "breast cancer": lambda: (*CANCER, _ranges(CANCER[0]), "AUC"),
+    "diabetes": lambda: (*DIABETES, _ranges(DIABETES[0]), "R²"),
+    "Friedman 1": lambda: (*toy.make_friedman1(10_000, noise=1, random_state=0), (0, 1), "R²"),
+    "Friedman 2": lambda: (
+        *toy.make_friedman2(10_000, noise=50, random_state=0), FRIEDMAN_2, "R²",
+    ),
+    "make_classification": lambda: (
+        *toy.make_classification(20_000, 20, random_state=0, **MADE), (-6, 6), "AUC",
+    ),
+    "Census-Income KDD": census,
+}  # fmt: skip
 
 
 @cache
 def gain(name: str, epsilon: float, seed: int) -> float:
-    """What "auto" scores above rows as they came."""
+    """Return how much higher "auto" scores than training on noisy rows."""
     X, y, bounds, measure = SETS[name]()
     X, X_test, y, y_test = train_test_split(X, y, random_state=seed)
     found = []
@@ -96,7 +87,7 @@ def gain(name: str, epsilon: float, seed: int) -> float:
 
 
 def gains(name: str) -> list[float]:
-    """The mean gain at each level."""
+    """Return the mean gain at each level."""
     return [statistics.mean(gain(name, e, s) for s in SEEDS) for e in EPSILONS]
 
 

@@ -1,4 +1,4 @@
-"""``denoise="auto"`` beside training on noisy rows, other mechanisms: docs/denoising-results.md.
+"""``denoise="auto"`` against noisy rows, for more mechanisms: docs/denoising-results.md.
 
 Needs ``OPBOOST_DATA``; long.
 """
@@ -15,7 +15,7 @@ SEEDS = range(1)
 
 
 def worst(data: str, way: str) -> list[float]:
-    """The gain at each level of the paper's grid."""
+    """Return the gain at each of the paper's levels."""
     return [statistics.mean(gains(data, way, epsilon, SEEDS)) for epsilon in EPSILONS]
 
 

@@ -15,12 +15,12 @@ SEEDS = range(1)
 
 @cache
 def left() -> float:
-    """The share of variance that plain training on raw values leaves."""
+    """Return the share of variance that plain training on raw values does not explain."""
     return 1 - plain("Industrial", on_grid=False, data=parted("Industrial", 0))
 
 
 def ratios(way: str, epsilon: float, denoise: object) -> list[float]:
-    """Mean squared error over that of the plain model, seed by seed."""
+    """Return the mean squared error over that of the plain model, for each seed."""
     found = scores("Industrial", way, epsilon, denoise, "cells", SEEDS)
     return [(1 - r2) / left() for r2 in found]
 

@@ -1,4 +1,4 @@
-"""Time of denoising beside plain training: docs/denoising-results.md."""
+"""The time of denoising, compared with plain training: docs/denoising-results.md."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
 
 
 def ratio(way: str, rows: int, columns: int) -> list[float]:
-    """Of a way's time to plain training's, which runs in turn with it."""
+    """Return the ratios of a way's time to that of plain training, run in turns."""
     pairs = ([measure(each, rows, columns, 3) for each in (way, "plain xgboost")] for _ in range(5))
     return [ours.seconds / plain.seconds for ours, plain in pairs]
 

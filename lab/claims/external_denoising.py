@@ -1,7 +1,7 @@
-"""Denoising of rows that stay on disk, beside training without it: docs/scale.md.
+"""Denoising of rows that stay on disk, compared with training without it: docs/scale.md.
 
-Ten columns that vary together on grids of ten cells, 20 trees, one thread of XGBoost; processor
-time of the label party, and its peak of memory.
+Ten dependent columns on grids of ten cells, 20 trees, and one thread of XGBoost; the label party's
+processor time and peak memory.
 """
 
 from functools import cache, partial
@@ -14,12 +14,12 @@ from opboost_lab.bench.scaling_point import Point
 
 @cache
 def found(rows: int, denoise: Choice) -> Measured:
-    """Both sides of a job, each in a process of its own."""
+    """Return what both sides of a job use, each in its own process."""
     return measure(Point(rows, 10, denoise=denoise, related=True))
 
 
 def over_noisy(rows: int, figure: str) -> float:
-    """A figure of the label party with denoising over the same without."""
+    """Return a figure of the label party with denoising, divided by the same without."""
     return getattr(found(rows, "auto"), figure) / getattr(found(rows, False), figure)
 
 

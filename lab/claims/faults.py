@@ -1,4 +1,4 @@
-"""Full disks, broken connections, clocks, second starts: how many of how many were survived."""
+"""Full disks, broken connections, clocks and second starts, and the share that jobs survive."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ HERE = Page("docs/reliability.md, Faults")
 
 
 def claims_of(kinds: Mapping[str, tuple[int, Callable[[], Tally]]]) -> list[Claim]:
-    """Two claims a kind of trouble, which is run once: that enough was tried, and all survived."""
+    """Claim for each kind of fault, which is run once, that enough was tried and all survived."""
 
     @cache
     def tally(name: str) -> Tally:

@@ -1,4 +1,4 @@
-"""A flipped bit, or a cut end, in each file that a job leaves behind when it is killed."""
+"""A flipped bit or a missing end in each file that a killed job leaves behind."""
 
 from claims.claim import FEDERATION
 from claims.faults import SEED, claims_of

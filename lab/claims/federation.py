@@ -1,4 +1,4 @@
-"""A whole networked job beside a plain program, and bytes against entropy."""
+"""A whole networked job compared with a plain program, and bytes compared with entropy."""
 
 import tempfile
 
@@ -14,13 +14,11 @@ from opboost_lab.bench.federation import SIZES, run
 from opboost_lab.reproduce.measures.traffic import entropy_bytes
 
 ROWS = 30_000
-
-
 RUNS = Rounds(lambda: run(SIZES[0]), 5)
 
 
 def worst_over_entropy() -> list[float]:
-    """(bytes of a column's stream − 1,000) over the entropy of its codes, the worst column."""
+    """Return the worst column's (bytes of its stream − 1,000) over the entropy of its codes."""
     rng = np.random.default_rng(0)
     raw = rng.beta(2, 5, ROWS)
     columns = [

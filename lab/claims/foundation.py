@@ -11,14 +11,14 @@ TEN, HUNDRED = op.Domain(1, 10), op.Domain(1, 100)
 
 
 def moved(mechanism: op.Mechanism) -> float:
-    """The mean distance moved, over all values of the grid, from the law itself."""
+    """Return the mean distance moved over all values of the grid, from the exact distribution."""
     matrix = mechanism.transition_matrix()
     cells = np.arange(len(matrix))
     return float((matrix * np.abs(cells[:, None] - cells)).sum(axis=1).mean())
 
 
 def order(mechanism: op.Mechanism) -> float:
-    """Expected weighted Kendall on a grid that is evenly filled, from the law itself."""
+    """Return the expected weighted Kendall on an evenly filled grid, from the distribution."""
     p = mechanism.transition_matrix()
     below = np.column_stack([np.zeros(len(p)), p.cumsum(axis=1)[:, :-1]])
     above = p @ below.T  # [i, j]: the output of i is larger than that of j
@@ -50,7 +50,7 @@ ADJ_MAPS = [  # cells, theta, epsilon, alpha, the exact level over the nominal o
 
 
 def exact_ratio(mechanism: op.Mechanism, epsilon: float) -> float:
-    """The exact level as a multiple of the nominal one."""
+    """Return the exact level as a multiple of the nominal one."""
     return mechanism.exact_epsilon() / epsilon
 
 

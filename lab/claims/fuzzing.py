@@ -1,4 +1,4 @@
-"""A million cases over every decoder, and how many of them broke the contract."""
+"""A million cases over all decoders, and how many of them broke the contract."""
 
 from claims.claim import FEDERATION, Page, Rounds
 from robustness.fuzz.engine import run

@@ -1,15 +1,15 @@
-"""Peers that mean harm: every attack, on live processes."""
+"""Hostile peers: every attack on live processes."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from statistics import fmean
 
 from claims.claim import FEDERATION, Compute, Page
-from robustness.attacks.attack_harness import GATE_MB, Outcome
+from robustness.attacks.attack_harness import GATE_MB
 from robustness.attacks.catalogue import KINDS, Report
 
 ROUNDS = {"gate": 2, "join": 1, "bundles": 1}
-"""How often each attack is tried."""
+"""How many times each attack is tried."""
 
 
 @lru_cache(maxsize=3)
@@ -23,14 +23,9 @@ def report(kind: str) -> Report:
     return found
 
 
-def outcomes(*kinds: str) -> list[Outcome]:
-    """Every attack of some kinds."""
-    return [outcome for kind in kinds for outcome in report(kind).outcomes]
-
-
 def of(figure: str, pick: Callable[[Iterable[float]], float], *kinds: str) -> Compute:
-    """A figure of every attack of some kinds, and which of them, or how much of all, counts."""
-    return lambda: pick(getattr(outcome, figure) for outcome in outcomes(*kinds))
+    """Return a function that picks one value from a figure of all attacks of some kinds."""
+    return lambda: pick(getattr(one, figure) for kind in kinds for one in report(kind).outcomes)
 
 
 SURVIVED = "attacks: refused, others served, nothing used up: share"

@@ -18,7 +18,7 @@ def outcomes() -> tuple[Outcome, ...]:
 
 
 def planted() -> float:
-    """Captured wires and files in which a value that was planted is found."""
+    """Return the number of captured streams and files in which a planted value is found."""
     found = run_one("planted", SEED, captured=True).found
     return float(len({f.where for f in found if f.what == "odd value"}))
 

@@ -1,4 +1,4 @@
-"""Eight feature parties that send at once."""
+"""Eight feature parties that send at the same time."""
 
 from claims.claim import FEDERATION, Page, Rounds
 from opboost_lab.bench.load import LIMIT_MB, LOAD, run

@@ -1,4 +1,4 @@
-"""The paper's table of γ beside the bound and the truth: docs/errata.md (Order and splits)."""
+"""The paper's table of γ, the bound and the exact values: docs/errata.md (Order and splits)."""
 
 import re
 from functools import partial
@@ -11,7 +11,7 @@ KINDS = {"printed": "as_printed", "bound": "bound", "exact": "exact"}
 
 
 def stated() -> dict[str, list[float]]:
-    """The rows of the table, as they stand in the document."""
+    """Return the rows of the table, as the page states them."""
     text = ERRATA.read_text()
     lines = {row: re.findall(rf"\| {row} \|.*", text)[0] for row in KINDS}
     return {row: [float(v) for v in re.findall(r"\.\d{4}", line)] for row, line in lines.items()}

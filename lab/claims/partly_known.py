@@ -1,6 +1,6 @@
 """Rows that a feature party does not have: docs/partly-known-rows.md.  Needs ``OPBOOST_DATA``.
 
-Seeds 0 to 9 chose how many rounds of a partner are added; these are seeds 10 to 14.
+Seeds 0 to 9 chose how many rounds are added for a partner; these are seeds 10 to 14.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ TOTAL = 8
 
 
 def over(data: str, other: str) -> list[float]:
-    """What a model of all rows gains over another one on clean test rows, seed by seed."""
+    """Return what a model of all rows gains over another on clean test rows, for each seed."""
     found = [partly_known(data, TOTAL, seed) for seed in SEEDS]
     return [each.mine - getattr(each, other) for each in found]
 

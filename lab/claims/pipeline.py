@@ -1,4 +1,4 @@
-"""The whole pipeline of a feature party with its randomness fixed: docs/reliability.md."""
+"""Audits of a feature party's whole pipeline with fixed randomness: docs/reliability.md."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from robustness.audits.pipeline_trial import Audited, audit
 
 @cache
 def sound() -> list[Audited]:
-    """Each sound pipeline, compared on every pair of records."""
+    """Audit each sound pipeline on every pair of records."""
     return [audit(pipeline, EVERY_RECORD) for pipeline in SOUND.values()]
 
 

@@ -27,36 +27,36 @@ SHORT = {("Powerplant", 4), ("Pen-digits", 4), ("Adult", 8), ("Industrial", 4), 
 """Targets that are not met yet."""
 
 EVEN: dict[Way, object] = {"Piecewise": "auto", "Clamp-map": "auto", "Global-map": False}
-"""An even split over all columns; the paper trains on rows as they came."""
+"""Mechanisms for an even split over all columns; the paper trains on noisy rows."""
 
 
 def less_an_error(values: Sequence[float]) -> float:
-    """The mean less its standard error."""
+    """Return the mean less its standard error."""
     return fmean(values) - stdev(values) / len(values) ** 0.5
 
 
 def by_rows(data: str, total: float, kind: str) -> list[float]:
-    """On clean test rows, or on test rows that are released under the same budget."""
+    """Return scores on clean test rows, or on test rows released under the same budget."""
     return [getattr(score(data, total, seed), kind) for seed in SEEDS]
 
 
 def even(data: str, total: float, way: Way) -> list[float]:
-    """The same total, split evenly over all columns."""
+    """Return scores for the same total, split evenly over all columns."""
     return [score(data, total, seed, way, EVEN[way], released=False).clean for seed in SEEDS]
 
 
 def without_noise(data: str) -> list[float]:
-    """Plain training on raw values, which none of the parties could do."""
+    """Return scores of plain training on raw values, which no party could do."""
     return [plain(data, on_grid=False, data=all_private(parted(data, seed))) for seed in SEEDS]
 
 
 def over_plain(total: float, kind: str) -> list[float]:
-    """Mean squared error on the industrial stand-in over that of plain training."""
+    """Return the mean squared error on the industrial stand-in over that of plain training."""
     return [(1 - r2) / left() for r2 in by_rows("Industrial", total, kind)]
 
 
 def at_total(data: str, total: int) -> list[Claim]:
-    """The figures of a set at one record total."""
+    """Claim the figures of a data set at one record total."""
     name = f"{data} at a record total of {total}"
     return [
         HERE.at_least(

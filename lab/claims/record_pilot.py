@@ -1,4 +1,4 @@
-"""A pilot in a wide table, 5 useful and 95 useless columns, total 4: docs/choosing.md.  Minutes."""
+"""A pilot on a wide table of 5 useful and 95 useless columns, total 4: docs/choosing.md."""
 
 from functools import cache, partial
 from statistics import fmean
@@ -20,7 +20,7 @@ PILOTS = {"even": 0.0, "pilot": 0.2}
 
 
 def table(seed: int, rows: int) -> tuple[Any, Any]:
-    """Five columns that each measure, with noise, what the label depends on; the others nothing."""
+    """Return rows whose first five columns are noisy measurements of what the label depends on."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=rows)
     X = rng.random((rows, USEFUL + USELESS))
@@ -31,7 +31,7 @@ def table(seed: int, rows: int) -> tuple[Any, Any]:
 
 @cache
 def scores(seed: int, way: str) -> dict[str, float]:
-    """The AUC for clean test rows and for test rows released under the same budget."""
+    """Return the AUC on clean test rows, and on test rows released under the same budget."""
     X, y = table(seed, ROWS)
     test, truth = table(100 + seed, TEST_ROWS)
     model = op.OpBoostClassifier(
@@ -48,7 +48,7 @@ def scores(seed: int, way: str) -> dict[str, float]:
 
 
 def gains(rows: str) -> list[float]:
-    """How much higher the AUC is after a pilot than with an even choice of columns."""
+    """Return how much higher the AUC is after a pilot than with an even choice of columns."""
     return [scores(seed, "pilot")[rows] - scores(seed, "even")[rows] for seed in SEEDS]
 
 

@@ -14,16 +14,16 @@ SETS = ("Industrial", "Census")
 TOTALS = (1, 4, 8)
 ROWS = (20_000, 60_000, 190_000)
 SHORT = {("Census", 4)}
-"""Where more rows did not help yet."""
+"""Where more rows do not help so far."""
 
 
 def clean(data: str, total: float, rows: int) -> list[float]:
-    """On clean test rows, seed by seed."""
+    """Return scores on clean test rows, for each seed."""
     return [score(data, total, seed, rows=rows, released=False).clean for seed in SEEDS]
 
 
 def grown(data: str, total: float) -> list[float]:
-    """What the most rows gain over the fewest, seed by seed."""
+    """Return what the most rows gain over the fewest, for each seed."""
     few, many = (clean(data, total, rows) for rows in (ROWS[0], ROWS[-1]))
     return [b - a for a, b in zip(few, many, strict=True)]
 

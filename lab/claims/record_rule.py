@@ -1,7 +1,6 @@
-"""The planning rule beside fixed choices, and ``denoise="auto"`` beside both of its sides.
+"""The planning rule against fixed choices, and ``denoise="auto"`` against both of its choices.
 
-docs/decisions/0023-record-budgets.md.  Needs ``OPBOOST_DATA``; long.  Seeds 5 to 7,
-totals 1 and 4; ``record`` has Clamp-map at every total.
+docs/decisions/0023-record-budgets.md.  Needs ``OPBOOST_DATA``; long.
 """
 
 import statistics
@@ -18,38 +17,38 @@ SEEDS = range(5, 8)
 SETS = {"Powerplant": 4, "CASP": 9, "Pen-digits": 16, "Adult": 13}
 TOTALS = (1, 4)
 CHOICES = (1, 2, 3, 4)
-"""Columns per row that were tried."""
+"""The numbers of columns per row that are tried."""
 
 
 def scored(data: str, total: float, seed: int, sent: int, denoise: Any = "auto") -> Score:
-    """With so many columns per row, on clean test rows."""
+    """Return the score on clean test rows with ``sent`` columns per row."""
     return score(data, total, seed, denoise=denoise, columns_per_row=sent, released=False)
 
 
 def planned(data: str, total: float) -> int:
-    """How many columns per row the plan chooses."""
+    """Return how many columns per row the plan chooses."""
     task: Task = "regress" if data in ("Powerplant", "CASP") else "classify"
     return columns_per_row(total, SETS[data], task)
 
 
 def mean(data: str, total: float, sent: int) -> float:
-    """Over the seeds."""
+    """Return the mean score over the seeds."""
     return statistics.fmean(scored(data, total, seed, sent).clean for seed in SEEDS)
 
 
 def behind_the_best(data: str, total: float) -> float:
-    """How far the plan lies behind the best fixed number of columns per row."""
+    """Return how far the plan is behind the best fixed number of columns per row."""
     best = max(mean(data, total, sent) for sent in CHOICES if sent <= SETS[data])
     return best - mean(data, total, planned(data, total))
 
 
 def auto_behind(data: str, total: float) -> float:
-    """How far "auto" lies behind the better of denoising and rows as they came."""
+    """Return how far "auto" is behind the better of denoising and noisy rows."""
     sent = planned(data, total)
     auto = [scored(data, total, seed, sent) for seed in SEEDS]
 
     def side(denoise: bool) -> float:
-        """One side; where "auto" chose it, it is that model."""
+        """Return one side's mean score, from the model of "auto" where "auto" chose this side."""
         found = (
             told if told.denoised == denoise else scored(data, total, seed, sent, denoise)
             for told, seed in zip(auto, SEEDS, strict=True)

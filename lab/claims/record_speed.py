@@ -1,4 +1,4 @@
-"""Time and memory of ``fit`` at a record budget beside plain training: docs/record-budgets.md."""
+"""Time and memory of ``fit`` at a record budget against plain training: docs/record-budgets.md."""
 
 from functools import cache, partial
 from statistics import median
@@ -10,14 +10,14 @@ from opboost_lab.bench.training import TrainTime, measure
 
 @cache
 def pairs(rows: int, columns: int) -> list[list[TrainTime]]:
-    """Fits at a record budget and plain ones, in turn."""
+    """Measure fits at a record budget and plain ones, in turns."""
     return [
         [measure(way, rows, columns, 2) for way in ("record", "plain xgboost")] for _ in range(5)
     ]
 
 
 def ratio(figure: str, rows: int, columns: int) -> list[float]:
-    """Of a record budget's to plain training's."""
+    """Return a figure at a record budget, divided by that of plain training."""
     return [getattr(ours, figure) / getattr(plain, figure) for ours, plain in pairs(rows, columns)]
 
 

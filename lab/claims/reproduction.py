@@ -21,7 +21,7 @@ HERE = Page("docs/reproduction.md")
 
 
 def traffic_share(name: str) -> list[float]:
-    """Party B's bytes over the paper's, for each of its methods and ours."""
+    """Return Party B's bytes over the paper's, for each of its methods and ours."""
     table = cost_table(name, bundled=False)
     shares = []
     for method, chosen in comun.METHODS.items():
@@ -33,7 +33,7 @@ def traffic_share(name: str) -> list[float]:
 
 
 def over_encryption() -> list[float]:
-    """How many times as long un-memoised order-preserving encryption takes, at its least."""
+    """Return how many times as long un-memoised order-preserving encryption takes."""
     slow = encrypting(100_000, sample=200, memo=False)["seconds"]
     methods = (Method("Global-map"), Method("Adj-map", theta=10, alpha=10), Method("Clamp-map"))
     return [
@@ -45,7 +45,7 @@ def over_encryption() -> list[float]:
 
 @lru_cache(maxsize=1)
 def quick() -> tuple[float, int]:
-    """Seconds of a quick run of everything from nothing, and how many artefacts it shows."""
+    """Return the seconds of a quick run from scratch, and how many artefacts it shows."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         subprocess.run(

@@ -17,24 +17,24 @@ HUGE = Point(100_000_000, 10, trees=20, rows_a_tree=10_000_000)
 
 @lru_cache(maxsize=1)
 def found() -> list[Measured]:
-    """The points that change rows or columns, the fastest of three tries each."""
+    """Measure the points that vary rows or columns; the fastest of three tries counts."""
     chosen = [(axis, p) for axis, p in points(ROWS) if axis in ("rows", "columns")]
     return list(run(chosen, 3))
 
 
 def grown(figure: str) -> float:
-    """The exponent by which a figure grows with rows × columns."""
+    """Return the exponent with which a figure grows with rows × columns."""
     return growth(found(), lambda measured: getattr(measured, figure))
 
 
 @lru_cache(maxsize=2)
 def huge(rows_a_tree: int | None = HUGE.rows_a_tree) -> Measured:
-    """A hundred million rows, from raw values to the model: needs 20 GB of disk."""
+    """Measure a job on a hundred million rows; it needs 20 GB of disk."""
     return measure(replace(HUGE, rows_a_tree=rows_a_tree))
 
 
 def on_spark() -> float:
-    """Tests that passed on a real Spark session: they need ``opboost[spark]`` and Java 17."""
+    """Return how many tests passed on real Spark, which need ``opboost[spark]`` and Java 17."""
     files = ("tests/scale/test_scale_spark.py", "tests/scale/test_training_spark.py")
     command = [sys.executable, "-m", "pytest", "-n", "0", "-o", "addopts=", "-rN", *files]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -68,7 +68,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) *
 
 
 def xgboost_bytes_per_row() -> float:
-    """Return how many bytes more XGBoost alone needs for each further row on disk."""
+    """Return how many more bytes XGBoost alone needs for each further row on disk."""
     rows = (4 * 2**20, 16 * 2**20)
     few, many = (child_answer("-c", ALONE, str(n), what="XGBoost alone") for n in rows)
     return (many - few) / (rows[1] - rows[0])

@@ -1,7 +1,7 @@
 """Predictions from released scores and from released columns: docs/score-release.md.
 
-Needs ``OPBOOST_DATA``; long.  All columns are private.  The size of codebooks was chosen with other
-seeds, on rows held out of the training set.
+Needs ``OPBOOST_DATA``; long.  All columns are private.  The codebook size was chosen with other
+seeds, on rows held out from the training set.
 """
 
 from functools import partial
@@ -24,12 +24,12 @@ COSTS = {"Powerplant": 0.01, "CASP": 0.06, "Pen-digits": 0.02, "Adult": 0.02}
 
 
 def by_way(data: str, total: float, way: str) -> list[float]:
-    """Of test rows that are released in one way, or clean, seed by seed."""
+    """Return scores on test rows that are clean or released in one way, for each seed."""
     return [getattr(ways(data, total, seed), way) for seed in SEEDS]
 
 
 def gained(data: str, total: float) -> list[float]:
-    """What scores predict better than columns, seed by seed."""
+    """Return by how much released scores beat released columns, for each seed."""
     found = [ways(data, total, seed) for seed in SEEDS]
     return [one.scores - one.columns for one in found]
 

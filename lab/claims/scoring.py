@@ -1,4 +1,4 @@
-"""Scores over HTTP, with the client on the same machine: docs/howto/score.md."""
+"""Scoring over HTTP, with the client on the same machine: docs/howto/score.md."""
 
 import http.client
 import json
@@ -37,7 +37,7 @@ def model(path: Path) -> pd.DataFrame:
 
 
 def seconds(line: http.client.HTTPConnection, body: bytes) -> float:
-    """The time of one request, its answer read."""
+    """Return the time of one request, including reading its answer."""
     begun = time.perf_counter()
     line.request("POST", "/score", body)
     answer = line.getresponse()
@@ -50,7 +50,7 @@ def seconds(line: http.client.HTTPConnection, body: bytes) -> float:
 
 @cache
 def measured() -> dict[str, list[float]]:
-    """Per round: the 99th percentile of single rows in ms, and rows per second in batches."""
+    """Return each round's 99th percentile of single rows in ms, and rows per second in batches."""
     found: dict[str, list[float]] = {"p99": [], "rows": []}
     with tempfile.TemporaryDirectory() as folder:
         table = model(Path(folder) / "m.opboost")

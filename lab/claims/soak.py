@@ -1,4 +1,4 @@
-"""A thousand small jobs, one after the other, in one process that never ends."""
+"""A thousand small jobs, one after the other, in one long-running process."""
 
 from operator import attrgetter
 

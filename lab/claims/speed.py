@@ -23,18 +23,18 @@ REPEATS = 7
 
 @lru_cache(maxsize=1)
 def small_grids() -> list[Result]:
-    """Grids of 10 and 100 cells, peers included."""
+    """Measure grids of 10 and 100 cells, including peers."""
     return list(run(cases(grids=(10, 100)), REPEATS))
 
 
 @lru_cache(maxsize=1)
 def huge_grid() -> list[Result]:
-    """2^40 cells, where no table exists."""
+    """Measure a grid of 2^40 cells, for which there is no table."""
     return list(run([Case(e, 2**40, 10**6) for e in (0.08, 1.28)], REPEATS, peers=False))
 
 
 def slowest(ratio: Callable[[Result, float], float]) -> list[float]:
-    """For each case the worst of all mechanisms: the least favourable figure there is."""
+    """Return the least favourable ratio over all mechanisms, for each case."""
     return [min(ratio(r, t.median) for t in r.ours) for r in small_grids()]
 
 
@@ -50,7 +50,7 @@ def huge_rate(name: str) -> list[float]:
 
 
 def first_call() -> list[float]:
-    """Import and first draw in a fresh process, the compiled code being cached."""
+    """Return the seconds of import and first draw in fresh processes, with compiled code cached."""
     script = (
         "import time; start = time.perf_counter()\n"
         "import opboost as op, numpy as np\n"
@@ -90,7 +90,7 @@ drop = ["id"]
 
 
 def peak_megabytes(rows: int) -> float:
-    """The peak resident memory of ``opboost desensitize`` on a CSV file of so many rows."""
+    """Return the peak resident memory of ``opboost desensitize`` on a CSV file of ``rows`` rows."""
     script = (
         # Not ru_maxrss, which survives an exec and may show the parent's peak.
         "import re, pathlib\n"

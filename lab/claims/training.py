@@ -1,4 +1,4 @@
-"""Time and memory of training beside plain XGBoost: docs/speed.md."""
+"""Time and memory of training, compared with plain XGBoost: docs/speed.md."""
 
 from claims.claim import LEARNING, Page, Rounds
 from opboost_lab.bench.training import WAYS, measure
@@ -10,6 +10,6 @@ HERE = Page("docs/speed.md, Sampling and training")
 COVERS = LEARNING
 CLAIMS = [
     HERE.at_most(f"{FIT}, time", 1.15, PAIRS.of(lambda p: p[0].seconds / p[1].seconds)),
-    # Of what fit itself takes; imports and the raw table are there before.
+    # Only what fit itself takes, without imports and the raw table.
     HERE.at_most(f"{FIT}, peak memory of fit", 1.15, PAIRS.of(lambda p: p[0].fit_mb / p[1].fit_mb)),
 ]

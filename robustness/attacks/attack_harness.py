@@ -207,6 +207,14 @@ class AttackHarness:
         (file,) = self.state.glob("*/job.json")
         return file.parent
 
+    @contextmanager
+    def nothing_kept(self) -> Iterator[None]:
+        """Raise if the block changes the files that the label party keeps about the shop."""
+        before = tree(self.job / "parties" / "shop")
+        yield
+        if tree(self.job / "parties" / "shop") != before:
+            raise AcceptedError("The label party kept something.")
+
     @cached_property
     def release(self) -> HonestRelease:
         """Align with the honest party as an honest shop would, and desensitise."""

@@ -9,13 +9,12 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
@@ -269,17 +268,6 @@ def content(model: Path | BytesIO) -> dict[str, bytes]:
     """Return an archive's content, without the times at which its parts were packed."""
     with zipfile.ZipFile(model) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
-
-
-def entry_kinds(harness: FaultsHarness, party: str) -> Counter[str]:
-    """Count a party's ledger entries by kind, without blocking the party."""
-    file = harness.home(party) / "ledger" / "ledger.sqlite"
-    with (
-        suppress(sqlite3.Error),  # it may not exist yet, or be in use
-        closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
-    ):
-        return Counter(kind for (kind,) in db.execute("SELECT kind FROM entries"))
-    return Counter()
 
 
 @contextmanager

@@ -6,11 +6,11 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# Tests run side by side: boosters that spin a thread on every core would wait for each other.
+# Tests run in parallel: boosters that spin a thread on every core would slow each other down.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Speed is measured by `opboost bench`, never by a test: no deadlines. Derandomised, so that a run
-# in CI repeats; new examples come with every change of a test.
+# in CI can be repeated; every change of a test brings new examples.
 settings.register_profile(
     "opboost", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

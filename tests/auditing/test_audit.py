@@ -1,4 +1,4 @@
-"""The auditor: it must not accuse a sound mechanism, and must catch a broken one."""
+"""The auditor: it accuses no sound mechanism and catches broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bins that are known without a sketch are those that a sketch finds."""
+"""Bins computed without a sketch equal those that a sketch finds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_model_is_that_of_a_sketch_byte_for_byte(gaps, weighted, monkeypatch
     rng, X = np.random.default_rng(5), codes(gaps)
     y = np.nan_to_num(X[:, 1]) + np.nan_to_num(X[:, 2]) % 7 + rng.normal(size=len(X))
     weight = None if weighted == "not" else rng.random(len(X))
-    if weighted == "some":  # values of rows that do not count are no cuts
+    if weighted == "some":  # values of rows with weight zero are not cuts
         weight = np.where(np.isin(X, [45, 7, 200]).any(axis=1), 0.0, weight)
     problem = Problem(X, y, "regression", weight=weight, seed=0)
     booster = make_booster("xgboost", {"n_estimators": 20, "max_depth": 4})

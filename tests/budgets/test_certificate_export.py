@@ -60,10 +60,10 @@ KINDS = {
     "unary encoding, symmetric": (op.UnaryEncoding(range(20), 2.0, "sue"), "raise"),
     "subset selection": (op.SubsetSelection(range(10), 1.0), "raise"),
 }
-"""Mechanisms and policies for gaps."""
+"""Return mechanisms with policies for gaps."""
 
 NOT_TIGHT = ("Global-map", "Adj-map", "Local-map", "Piecewise")
-"""Kinds whose tables lose visibly less than they promise."""
+"""Return mechanisms whose tables lose visibly less than they promise."""
 
 
 def column(name, kind):
@@ -88,7 +88,7 @@ def accepts(file):
 
 
 def changed(file, *path, by):
-    """A copy of the file in which one value is replaced."""
+    """Return a copy of the file with one value replaced."""
     mutant = copy.deepcopy(file)
     place = mutant
     for key in path[:-1]:
@@ -172,7 +172,7 @@ def test_a_table_with_one_integer_changed_by_one_is_rejected(data):
 
 @given(st.data())
 def test_a_table_whose_rows_still_add_up_is_rejected(data):
-    """Clamp-map is tight at every output: a little mass taken from any but the own cell shows."""
+    """Clamp-map is tight at every output: moving a little mass from any but the own cell shows."""
     file = certificate("Clamp-map")
     cells = st.integers(0, 9)
     x, to = data.draw(cells), data.draw(cells)
@@ -205,7 +205,7 @@ def test_a_closed_form_that_falls_faster_is_rejected(kind):
 
 
 def test_a_steeper_slope_within_the_cap_is_rejected():
-    """Neighbours count by themselves where near values are protected better."""
+    """Neighbours are checked separately where near values are protected better."""
     file = certificate("Window-map, closed form")
     at = ("mechanisms", 0, "channel")
     weights = file["mechanisms"][0]["channel"]["weights"]
@@ -289,7 +289,7 @@ def test_the_checker_runs_alone_on_what_the_command_writes(tmp_path):
     config.write_text(TOML)
     ran = CliRunner().invoke(app, ["certify", "-c", str(config), "--export", str(out)])
     assert ran.exit_code == 0, ran.output
-    # -S: packages that are installed cannot be imported.
+    # With -S, installed packages cannot be imported.
     command = [sys.executable, "-I", "-S", str(CHECKER), str(out), str(config)]
     alone = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (alone.returncode, alone.stderr) == (0, "")

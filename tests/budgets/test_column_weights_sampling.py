@@ -1,4 +1,4 @@
-"""Weighted columns: consistent sampling without replacement, and the bounds that a plan shows."""
+"""Weighted columns: consistent sampling without replacement, and the bounds in a plan."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_ledger_keeps_the_pilots_columns_whatever_the_weights(tmp_path):
     assert new == first.sum()
     weights = dict.fromkeys(NAMES, 0.125) | {"c": 1.0}
     whole, new = released(replace(plan.budget, weights=weights), np.ones(400, bool), "all")
-    assert new == (~first).sum()  # nobody of the pilot is charged again
+    assert new == (~first).sum()  # nobody in the pilot is charged again
     assert np.array_equal(whole[first], even)
     assert whole[~first, 2].mean() > 0.5 > even[:, 2].mean()
 

@@ -1,4 +1,4 @@
-"""``guarantee_`` counts every release of the same rows that a process can know of, and says what it
+"""``guarantee_`` counts all releases of the same rows that a process can know of, and says what it
 cannot know."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def desensitizer(**changes):
 
 
 def assert_released(made, times, *notes):
-    """The total, the caveats and the printed form state this number of releases and no other."""
+    """The total, the caveats and the printed form all state this number of releases."""
     guarantee = made.guarantee_
     assert guarantee.total == pytest.approx(times * ONE)
     added = f"all {times} releases of equal rows, added up as if each row were one person"
@@ -70,7 +70,7 @@ def assert_released(made, times, *notes):
 
 
 class Watching:
-    """A booster that keeps what it was shown."""
+    """A booster that keeps the rows it was given."""
 
     def train(self, problem):
         self.seen, self.held = problem.X.copy(), problem.eval_set
@@ -113,10 +113,10 @@ def test_columns_of_each_row_are_chosen_once():
     assert clf.releases_ == 1
     assert clf.guarantee_.columns_per_row == 1
     clf.model_matrix(X.copy(), units="grid", desensitize=True)
-    assert clf.guarantee_.columns_per_row is None  # both columns of a row may be known now
+    assert clf.guarantee_.columns_per_row is None  # both columns of a row may have been sent by now
 
 
-# Whatever draws the same rows again is counted.
+# Every new draw of the same rows is counted.
 
 
 def test_held_out_copies_and_later_predictions_count():
@@ -154,7 +154,7 @@ CHANGED = {
 @pytest.mark.filterwarnings("ignore::opboost.DroppedIndexWarning")
 def test_the_same_rows_in_another_form_are_the_same_rows(change):
     X, _ = people()
-    X.loc[3, "income"] = np.nan  # a gap in the table changes no other row's count
+    X.loc[3, "income"] = np.nan  # a gap in the table does not change the count of other rows
     X.loc[4, "age"] = -0.0
     flag = {"income": op.Flag(1.0, 5000)}
     first = desensitizer(missing=flag)
@@ -181,7 +181,7 @@ def test_rows_without_names_and_categories_in_another_order_are_the_same_rows():
 def test_a_transformer_counts_like_an_estimator():
     X, _ = people()
     d = desensitizer().fit(X)
-    assert_released(d, 1)  # what one release promises; none was made yet
+    assert_released(d, 1)  # what one release promises, before any is made
     assert d.releases_ == 0
     d.transform(X)
     d.transform(X)
@@ -194,13 +194,13 @@ def test_a_transformer_counts_like_an_estimator():
 
 
 def test_each_release_adds_what_it_promised_itself():
-    """A search over levels: the chosen one is not the level of the others."""
+    """A search over levels, whose candidates have different levels."""
     X, y = people()
     search = GridSearchCV(
         classifier(), {"mechanism": [op.ClampMap(GRID, 0.1), op.ClampMap(GRID, 5.0)]}, cv=3
     ).fit(X, y)
     search.best_estimator_.set_params(mechanism=op.ClampMap(GRID, 0.1)).fit(X, y)
-    level = 2 * 0.1 + 2 * 5.0 + 0.1  # two of three folds each, and the last fit; a refit before
+    level = 2 * 0.1 + 2 * 5.0 + 0.1  # two of three folds each, the last fit, and an earlier refit
     level += search.best_params_["mechanism"].epsilon
     assert search.best_estimator_.guarantee_.total == pytest.approx(2 * 9 * level)
     assert search.best_estimator_.releases_ == 6
@@ -221,7 +221,7 @@ def test_a_seeded_release_leaves_no_promise():
 
 
 def test_columns_released_beside_others_are_named():
-    """Rows are matched by all private columns: a release of some of them is told of in words."""
+    """Rows are matched by all private columns; a release of only some is mentioned as a caveat."""
     X, y = people()
     classifier(bounds={"age": (17, 90)}).fit(X, y)
     both = classifier().fit(X, y)
@@ -240,7 +240,7 @@ def test_a_search_that_refits_adds_its_releases_up():
     assert_released(classifier().fit(X, y), 1)
     grid = {"booster_params": [{"n_estimators": 1}, {"n_estimators": 2}]}
     search = GridSearchCV(classifier(), grid, cv=3).fit(X, y)
-    # Each row was in two of three folds, for two candidates, in the refit, and once before.
+    # Each row was in two of three folds for two candidates, in the refit, and in one earlier fit.
     assert_released(search.best_estimator_, 1 + 2 * 2 + 1)
 
 
@@ -258,7 +258,7 @@ def test_threads_count_together():
 
 @pytest.fixture
 def workers():
-    """Two worker processes of joblib that end with the test."""
+    """Yield two joblib worker processes that end with the test."""
     with joblib.parallel_backend("loky", n_jobs=2) as (backend, _):
         yield
     backend.terminate()
@@ -275,7 +275,7 @@ def test_a_search_in_worker_processes_counts_what_they_released(workers):
     deep = {"decisiontreeclassifier__max_depth": [1, 2]}
     other, label = people(90, seed=5)
     found = GridSearchCV(flow, deep, cv=3, n_jobs=2).fit(other, label)
-    # The plain fold that scores a candidate is transformed too: three of three.
+    # The held-out fold is transformed too, so each row is drawn in three of three.
     assert_released(found.best_estimator_[0], 2 * 3 + 1, SENT)
 
 
@@ -315,7 +315,7 @@ def test_child_processes_report_and_say_what_they_cannot_know(start):
     told = [here.recv() for _ in range(2)]
     child.join()
     assert all(f"not covered: {CHILD}" in words for words in told)
-    known = 1 if start == "fork" else 0  # a forked child knows what its parent had released
+    known = 1 if start == "fork" else 0  # a forked child knows its parent's releases
     assert f"covered: all {2 + known} releases of equal rows" in told[1]
     assert_released(before, 3, *[SENT] * (start == "spawn"))
     assert_released(classifier().fit(X, y), 4, *[SENT] * (start == "spawn"))
@@ -329,11 +329,11 @@ def test_an_unpickled_estimator_says_so_and_holds_no_hash_of_a_row():
     clf = classifier().fit(X, y)
     clf.predict(X.copy(), desensitize=True)
     stored = pickle.dumps(clf)
-    assert_released(clf, 2, SENT)  # the copy may release more, where nobody counts it
+    assert_released(clf, 2, SENT)  # the copy may be used for releases that nobody counts
     again = pickle.loads(stored)
     assert_released(again, 2, COPIED)
     assert len(pickle.dumps(clf.desensitizer_)) < 8 * len(X)  # eight bytes per row do not fit
-    again.predict(X, desensitize=True)  # the pickle forgot the release: this is another
+    again.predict(X, desensitize=True)  # the pickle does not hold the release, so this is another
     assert again.releases_ > clf.releases_ - 1
     assert again.guarantee_.total >= 3 * ONE
 
@@ -350,14 +350,14 @@ def test_a_copy_in_this_process_says_so_and_counts_on():
 
 
 def test_a_release_that_joblib_keeps_is_found_by_the_next_process(tmp_path):
-    """Else each run of a notebook would draw again."""
+    """Otherwise each run of a notebook would draw again."""
     X, y = people()
     flow = make_pipeline(desensitizer(), DecisionTreeClassifier(), memory=str(tmp_path))
     flow.fit(X, y)
     release_counts.begin_anew()
     flow = make_pipeline(desensitizer(), DecisionTreeClassifier(), memory=str(tmp_path))
     assert_released(flow.fit(X, y)[0], 1, COPIED)
-    assert flow[0].releases_ == 0  # none of its own
+    assert flow[0].releases_ == 0  # it made none itself
 
 
 def test_a_loaded_estimator_says_so_and_knows_all_levels(tmp_path):
@@ -396,12 +396,12 @@ def test_a_file_of_another_version_is_refused_with_both(tmp_path):
         op.load(tmp_path / "new.opboost")
 
 
-# The folder in which other processes report.
+# The folder in which processes report to one another.
 
 
 @pytest.fixture
 def sent(tmp_path, monkeypatch):
-    """A process of which a copy reports to this one; its folder."""
+    """Fit a copy as another process would; return this register, the reports' folder, a pickle."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     release_counts.begin_anew()
     X, y = people()
@@ -450,11 +450,11 @@ def test_a_release_that_cannot_be_reported_is_refused(sent, monkeypatch):
     X, y = people()
     (report,) = folder.iterdir()
     report.unlink()
-    report.mkdir()  # where a report belongs, something that no file can replace
+    report.mkdir()  # a folder in the place of the report, which no file can replace
     with pytest.raises(DataError, match=r"The release cannot be counted: .*set TMPDIR"):
         classifier().fit(X, y)
     report.rmdir()
-    folder.rmdir()  # the other process has ended: nobody is there to report to
+    folder.rmdir()  # the other process has ended, so there is nobody to report to
     assert_released(classifier().fit(X, y), 2, CHILD)
     assert_released(pickle.loads(stored).fit(X, y), 3, CHILD)
 
@@ -463,7 +463,7 @@ def test_a_mechanism_that_no_file_describes_is_counted_without_a_promise(sent):
     home, _, _ = sent
 
     class Own(op.ClampMap):
-        """A mechanism of one's own."""
+        """A user-defined mechanism."""
 
     X, y = people()
     classifier(Own(GRID, 0.64)).fit(X, y)

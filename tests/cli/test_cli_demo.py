@@ -83,7 +83,7 @@ def test_the_small_real_table_has_a_mechanism_by_cell(tmp_path):
     assert found["per_person"] == pytest.approx(5 * 7 * 0.64)
     assert found["auc"]["federated"] > found["auc"]["own columns alone"] + 0.1
     assert len(found["redrawn"]) == 2
-    assert len({found["auc"]["federated"], *found["redrawn"]}) == 3  # noise is drawn anew
+    assert len({found["auc"]["federated"], *found["redrawn"]}) == 3  # new noise is drawn
     assert min(found["redrawn"]) > found["auc"]["own columns alone"]
     page = " ".join((tmp_path / "demo-out" / "report.html").read_text().split())
     assert f"trained on the {found['rows']} people that all know" in page
@@ -145,7 +145,7 @@ def test_bad_arguments_end_in_a_sentence_and_status_2(arguments, status, words, 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of made-up figures."""
+    """Return a report with made-up figures."""
     aligned = Alignment({"clinic": 408, "lab-<north>": 1_408}, 374, 1.6)
     plan = tuple(
         PlannedColumn(name, "Randomised response", 16, None, 1.3333333, (333, 334))

@@ -1,4 +1,4 @@
-"""``opboost init``: a TOML file for its owner to fill in, without any value of the table."""
+"""``opboost init``: a TOML file for its owner to complete, without any value of the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 90
 
 
 def people():
-    """A table whose values would be recognised anywhere."""
+    """Write a table whose values would be recognised anywhere."""
     rng = np.random.default_rng(7)
     return pa.table(
         {

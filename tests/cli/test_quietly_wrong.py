@@ -1,4 +1,4 @@
-"""Inputs that the command line once accepted silently are refused with a reason."""
+"""Inputs that the command line once accepted silently are now refused with a reason."""
 
 from __future__ import annotations
 

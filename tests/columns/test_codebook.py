@@ -31,7 +31,7 @@ def test_values_that_training_never_showed_fall_between_their_neighbours(values,
     smaller = [s for v, s in zip(book.values, sides, strict=True) if v <= unseen]
     larger = [s for v, s in zip(book.values, sides, strict=True) if v >= unseen]
     if smaller and not smaller[-1]:
-        assert not went_left  # a smaller value goes right, so this one does
+        assert not went_left  # a smaller value goes right, so this one does too
     if larger and larger[0]:
         assert went_left
     assert (book.places([unseen])[0] < cut) == went_left

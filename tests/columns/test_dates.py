@@ -1,4 +1,4 @@
-"""Columns of dates and times: bounds, grids, every kind of table, and what is no date."""
+"""Columns of dates and times: bounds, grids, every kind of table, and values that are not dates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_cell_holds_the_dates_of_its_interval(unit, first, length, cells, 
             assert cell == (1 if begins < mapping.bounds[0] else cells)
     edges = [mapping.interval(c)[0] for c in range(1, cells + 1)]
     assert (np.diff(edges) > 0).all()
-    # Every edge is the beginning of an hour, a day or a month.
+    # Every edge is the start of an hour, a day or a month.
     assert np.allclose(to_days(to_units(np.array(edges), unit), unit), edges, rtol=0, atol=1e-9)
     counts = np.diff(to_units(np.array([*edges, mapping.interval(cells)[1]]), unit))
     assert counts.max() - counts.min() <= 1, "cells hold equally many steps, but for one"
@@ -268,7 +268,7 @@ def test_files_of_dates_go_through_every_verb(folder, kind):
     assert {c["name"]: c["kind"] for c in json.loads(out)}["joined"] == "date"
     status, _, message = run("train", f"in.{kind}", "--label", "y", "-c", "b.toml", "-o", "m")
     assert status == 0, message
-    # The label party's own dates are days too, so they separate the classes exactly.
+    # The label party's own dates are in days as well, so they separate the classes exactly.
     status, out, _ = run("predict", "m", f"in.{kind}", "--format", "json")
     assert status == 0
     assert len(json.loads(out)) == 400

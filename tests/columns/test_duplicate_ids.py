@@ -1,4 +1,4 @@
-"""Names that occur twice are counted, whatever is in memory."""
+"""IDs that occur twice are counted, no matter how much of the table is in memory."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ TEN = op.Domain(1, 10)
 
 
 def full_distribution(m):
-    """The whole channel: inputs are missing and every cell, outputs "missing" and every cell."""
+    """Return the whole channel; its inputs and outputs are "missing" and every cell."""
     lie, bits = m.integer_flag()
     lie = lie / 2**bits
     p = m.mechanism.transition_matrix()

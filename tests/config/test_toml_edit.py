@@ -1,4 +1,4 @@
-"""Keys of a TOML text are changed, and every other byte of it is kept."""
+"""Changing keys of a TOML text keeps every other byte of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BETWEEN = st.sampled_from(["", "\n", "# a comment, with [t] and 'quotes\n", "   
 
 @st.composite
 def written(draw, value):
-    """A value as somebody might write it: on many lines, or in another kind of string."""
+    """Draw a value as somebody might write it: on several lines, or as another kind of string."""
     if isinstance(value, list) and value and draw(st.booleans()):
         inside = "".join(f"  {toml_value(v)},  # of [these\n" for v in value)
         return f"[\n{inside}]"
@@ -43,7 +43,7 @@ def written(draw, value):
 
 @st.composite
 def files(draw):
-    """A TOML text of many styles, in pieces: each with the key that it sets, () for a comment."""
+    """Draw a TOML text of many styles in pieces, each with the key that it sets or ()."""
     pieces = []
 
     def add(prefix, table, names):
@@ -93,7 +93,7 @@ def kept(value):
 def test_whatever_is_not_changed_is_kept_byte_by_byte(pieces, changes):
     text = "".join(piece for piece, _ in pieces)
     plain = tomllib.loads(text)
-    # Tables are only ever taken away, and a key is not set inside of another key's plain value.
+    # Tables are only ever removed, and no key is set inside another key's plain value.
     changes = {path: None if len(path) == 1 else v for path, v in changes.items()}
     expected = copy.deepcopy(plain)
     for path, value in changes.items():

@@ -1,4 +1,4 @@
-"""The made-up people: reproducible, as declared, and hard enough to need a federation."""
+"""The made-up people: reproducible, as declared, and too hard to predict for one party."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``opboost tutorial``: writes the files of the page, and never overwrites a user's file."""
+"""``opboost tutorial`` writes the files of its page, and never overwrites a user's file."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def space_of(total, columns=1):
 
 
 def tallies(space, pmf, rows, seed=0):
-    """Outputs of each fold, two groups alike."""
+    """Return the outputs of each fold, the same for two groups."""
     chances = pmf @ space.channels[0].matrix
     rng = np.random.default_rng(seed)
     each = rng.multinomial(rows // (2 * FOLDS), chances / chances.sum(), size=(FOLDS, 2))

@@ -1,4 +1,4 @@
-"""Denoising: the laws that EM, posteriors and draws keep, and that it helps."""
+"""Denoising: the laws that EM, posteriors and draws obey, and that denoising helps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def mechanisms():
 
 
 def noisy(clean, m, seed):
-    """Grid values 0.. through a channel, as codes."""
+    """Return the codes of grid values (from 0 on) after a channel."""
     return (m.sample(clean + GRID.L, rng=op.SeededRng(seed)) - m.outputs.L).astype(np.uint8)
 
 
@@ -55,7 +55,7 @@ def no_bits(rows):
 
 
 def world(seed=0, rows=4000, epsilon=0.64):
-    """Two classes, two hidden kinds in each, three columns."""
+    """Return rows of two classes with two latent kinds in each, in three columns."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, rows)
     kind = rng.integers(0, 2, rows)
@@ -131,12 +131,12 @@ def test_a_step_of_the_mixture_keeps_pmfs_and_rarely_loses_likelihood(seed, clas
         for j in range(3):
             pmfs = model.P[:, 10 * j : 10 * j + 10]
             assert np.allclose(pmfs.sum(axis=1), 1, atol=1e-4)
-    # Over-relaxed and shrunk a little, so not every step must gain; the way must.
+    # Over-relaxation and shrinkage may make single steps worse, but not the whole path.
     assert scores[-1] > scores[0] - 1.0
 
 
 def test_the_compiled_likelihood_is_the_sum_over_classes():
-    """Against an independent, slow computation."""
+    """Compare with an independent, slow computation."""
     space, groups, outputs, _, _ = world(rows=300)
     rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     counts = tally(rows, space.index())
@@ -189,7 +189,7 @@ def test_draws_repeat_by_seed_and_number_and_differ_between_them():
 
 
 def test_the_joint_law_comes_back():
-    """Means by label and the dependence inside a label, which noise hides and classes find."""
+    """Draws keep means by label and the dependence within a label, which noise hides."""
     space, groups, outputs, clean, y = world(rows=20_000)
     drawn = fit(space, groups, outputs, seed=0).draw(outputs, y, 0, seed=0).cells.astype(float)
     for label in (0, 1):
@@ -262,7 +262,7 @@ def test_columns_that_belong_together_are_paired():
 def test_the_verdict_denoises_unless_plain_rows_are_clearly_better():
     rng = np.random.default_rng(0)
     loss = rng.random(500)
-    nothing = np.full(500, 0.6)  # little is known: draws may be worse within the error
+    nothing = np.full(500, 0.6)  # little is known, so draws may be worse within the error
     assert Verdict.of(loss, loss + rng.normal(0.0, 1.0, 500), nothing, 5000).denoise
     assert not Verdict.of(loss, loss + 0.1, nothing, 5000).denoise
     y = rng.normal(size=400)
@@ -319,7 +319,7 @@ def clean_problem(seed=0, rows=6000):
 
 @pytest.mark.parametrize("denoise", [True, "auto"])
 def test_denoising_wins_back_what_noise_took(denoise):
-    """By a margin that noisy rows, or draws without the label, do not reach."""
+    """The margin is one that noisy rows and draws without the label do not reach."""
     X, y = clean_problem()
     score = {}
     for way in (False, denoise):
@@ -360,7 +360,7 @@ def test_without_a_label_groups_and_cells_follow_bayes():
 
 @pytest.mark.parametrize("epsilon", [0.08, 0.16])
 def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon):
-    """By a margin over the same model's word on the noisy values themselves."""
+    """The margin is over the same model's predictions from the noisy values themselves."""
     X, y = clean_problem()
     reg = op.OpBoostRegressor(
         op.ClampMap(GRID, epsilon), bounds=(0, 1), random_state=0, noise_rng=op.SeededRng(5)
@@ -374,7 +374,7 @@ def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon
     assert ((ours - y[5000:]) ** 2).mean() < ((direct - y[5000:]) ** 2).mean() - 0.03 * var
     assert ((ours - y[5000:]) ** 2).mean() < var
     elsewhere = model.of_released(table[::-7], rows_of(released, slice(None, None, -7)))
-    assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever a row stands
+    assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever the row is in the table
     reg.save(tmp_path / "model.opboost")
     again = op.load(tmp_path / "model.opboost").trained_model_
     assert (again.of_released(table, released) == ours).all()
@@ -475,8 +475,8 @@ def test_shares_of_many_categories_and_few_rows_are_drawn_together():
         assert shares.sum(axis=1) == pytest.approx(np.ones(20))
         if tells:
             assert shares[np.arange(20), np.arange(20)].min() > 0.25
-        else:  # nothing can be told: what chance did in a group of a hundred rows is left out
-            assert np.abs(shares - true).mean() < 0.02  # about .0165; .025 as they come
+        else:  # nothing is known, and chance differences in a group of a hundred rows are left out
+            assert np.abs(shares - true).mean() < 0.02  # about .0165; .025 with raw shares
             assert np.abs(found.column() - true).mean() < 0.02
 
 
@@ -499,12 +499,12 @@ def test_nominal_columns_that_tell_nothing_do_not_undo_what_denoising_gains():
             ).fit(X[:1500], y[:1500])
             errors.append(np.mean((reg.predict(X[1500:]) - y[1500:]) ** 2))
         ratio.append(errors[0] / errors[1])
-    assert np.mean(ratio) < 0.95  # about .87; above 1 where shares are taken as they come
+    assert np.mean(ratio) < 0.95  # about .87; above 1 with raw shares
 
 
 def test_predictions_that_are_noise_of_guessing_lose_no_less_than_nothing_would():
     rng = np.random.default_rng(0)
     y, guess = rng.normal(size=400), rng.normal(0, 0.1, 400)
-    for variance in (0.0099, 0.0101, 0.02):  # of guesses that tell nothing, as it is estimated
+    for variance in (0.0099, 0.0101, 0.02):  # the estimate for uninformative guesses
         told = losses(guess, y, "regression", np.full(400, variance)).mean()
         assert 0.9 * y.var() < told <= y.var()

@@ -1,4 +1,4 @@
-"""Classes begin along the factors of columns, and columns that were not sent are passed over."""
+"""Classes start along the factors of columns, and columns that were not sent are skipped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CELLS, COLUMNS, SENT = 8, 4, 2
 
 
 def sampled(correlation, rows=20_000, seed=0):
-    """Two classes of normal columns of one correlation; each row sends two of four columns."""
+    """Return two classes of equally correlated normal columns; each row sends two of four."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, rows)
     common = rng.normal(size=(rows, 1)) * np.sqrt(correlation)
@@ -30,7 +30,7 @@ def sampled(correlation, rows=20_000, seed=0):
 
 
 def within(cells, y):
-    """The mean correlation of two columns within a class."""
+    """Return the mean correlation of two columns within a class."""
     found = [np.corrcoef(cells[y == g].T) for g in (0, 1)]
     return float(np.mean([r[~np.eye(COLUMNS, dtype=bool)].mean() for r in found]))
 

@@ -1,4 +1,4 @@
-"""The compiled M-step against a slow one, whichever call works on which lanes."""
+"""The compiled M-step against a slow one, whichever call handles which lanes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPACE = Space((WINDOW, CLAMP, PAIR), (12, 7, ((7, 7), (7, 7))), own=(4,))
 
 
 def start(classes: int, smooth: float):
-    """Pmfs to begin with, and counts of outputs that are spread over groups already."""
+    """Return initial pmfs, and counts of outputs that are already spread over groups."""
     rng = np.random.default_rng(classes)
     counts = rng.integers(1, 40, (GROUPS, SPACE.index().height, classes)).astype(np.float32)
     near = np.eye(GROUPS, dtype=np.float32)
@@ -28,7 +28,7 @@ def start(classes: int, smooth: float):
 
 
 def slow_step(pmf, n, matrix, parent, smooth, line):
-    """One over-relaxed step of EM for one pmf, written down as it is explained."""
+    """Take one over-relaxed step of EM for one pmf, written as in the explanation."""
     factor = matrix @ (n / (pmf @ matrix)) / n.sum()
     moved = pmf * factor**1.5
     pmf = (n.sum() * moved / moved.sum() + KAPPA * parent) / (n.sum() + KAPPA)

@@ -1,4 +1,4 @@
-"""The compiled loops over rows: against slow sums, and that no row changes another's."""
+"""The compiled loops over rows agree with slow sums, and no row affects another."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from opboost.denoise.model_selection import Base, one_class, seeded, tally
 from opboost.runtime.compiling import njit
 
 COLUMNS, CLASSES, ROWS = 21, 5, 150
-"""More columns than the loops multiply before they scale shares, in more rows than they take."""
+"""More columns than the loops multiply before they rescale, and more rows than one block."""
 
 
 @pytest.fixture(scope="module", params=[0, 9], ids=["no bits", "bits"])
 def table(request):
-    """Rows that send some of their columns, and a model of five classes in each of two groups."""
+    """Return rows that send some of their columns, and a model of five classes in two groups."""
     rng = np.random.default_rng(0)
     channel = noise_matrix_of(op.ClampMap(op.Domain(1, 6), 1.0)).sent_by(0.6)
     bit = BitNoise.of(op.UnaryEncoding(["a", "b", "c"], 2.0))
@@ -39,7 +39,7 @@ def table(request):
 
 
 def shares(space, rows, groups, model):
-    """Shares of classes and logarithms of likelihoods, row by row in double precision."""
+    """Return class shares and log-likelihoods, row by row in double precision."""
     index = model.index
     chance = np.empty((len(rows), CLASSES))
     for i, row in enumerate(rows.order):
@@ -71,7 +71,7 @@ def test_expectation_and_likelihood_are_the_slow_sums(table):
 
 
 def drawn(model: Mixture, rows, kept):
-    """Draws of these rows, in the order of the table."""
+    """Return draws for these rows, in the order of the table."""
     columns, bits = COLUMNS, len(model.index.bases)
     out, out_bits = np.zeros((ROWS, columns), np.uint8), np.zeros((ROWS, bits), np.uint8)
     model.draw(rows, np.arange(ROWS, dtype=np.uint64), columns, 7, out, out_bits)

@@ -1,4 +1,4 @@
-"""Rows that count several times: a weight of k is k copies of a row."""
+"""Weighted rows: a weight of k has the same effect as k copies of a row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def encoded(codes, bits, y, weight=None):
 
 
 def both_ways():
-    """Rows with weights, and the same rows repeated."""
+    """Return rows with weights, and the same rows repeated."""
     codes, bits, y, weight = table()
     many = np.repeat(np.arange(len(y)), weight.astype(int))
     return encoded(codes, bits, y, weight), encoded(codes[many], bits[many], y[many])
@@ -87,7 +87,7 @@ def test_the_unit_of_weights_does_not_matter_and_weights_do():
     x = rng.uniform(0, 10, 3000)
     wrong = rng.random(3000) < 0.4
     y = np.where(wrong, x < 5, x > 5)
-    weight = np.where(wrong, 1e-6, 1.0)  # rows that say the contrary count for nothing
+    weight = np.where(wrong, 1e-6, 1.0)  # rows that say the opposite have almost no weight
 
     def chances(given):
         model = op.OpBoostClassifier(

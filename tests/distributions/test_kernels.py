@@ -1,4 +1,4 @@
-"""Compiled loops where nothing may be written."""
+"""Compiled loops where no cache may be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_read_only_installation_without_a_home_draws_all_the_same(tmp_path):
     package = tmp_path / "opboost"
     own = Path(opboost.__file__).parent
     shutil.copytree(own, package, ignore=shutil.ignore_patterns("__pycache__"))
-    # A file in the place of the folder stops root too.
+    # A file instead of the folder stops even root.
     (package / "distributions" / "__pycache__").touch()
     for setting in ({}, {"NUMBA_CACHE_DIR": "/dev/null/numba"}):
         run = subprocess.run(

@@ -1,4 +1,4 @@
-"""What is sampled is the law: G-tests with a fixed seed, and compiled loops against exact twins."""
+"""Samples follow the distribution: G-tests with a fixed seed, and loops against exact twins."""
 
 from __future__ import annotations
 
@@ -198,13 +198,13 @@ def test_threads_fill_every_row_once_with_noise_of_its_own(m, threads):
     assert all(a != b for i, a in enumerate(pieces) for b in pieces[:i])
     rising = np.sort(np.random.default_rng(0).integers(1, 11, size))
     sharp = op.ClampMap(TEN, 40.0) if m.domain == TEN else op.ClampMap(LONG, 40.0)
-    assert (sharp.sample(rising, threads=threads) == rising).all()  # each row in its place
+    assert (sharp.sample(rising, threads=threads) == rising).all()  # each row at its own place
     with pytest.raises(op.ParameterError, match="threads must be 1 or more"):
         m.sample([1], threads=0)
 
 
 def test_a_known_keystream_gives_a_known_output():
-    """The way from words to outputs, worked by hand on a law of two cells."""
+    """The path from words to outputs, worked out by hand for a distribution over two cells."""
     m = op.RandomizedResponse(op.Domain(0, 1), 1.0)
     distribution = distribution_of(m)
     assert isinstance(distribution, IntegerTable)

@@ -1,4 +1,4 @@
-"""Classifier and regressor: privacy, prediction, saving, and life in scikit-learn."""
+"""Classifier and regressor: privacy, prediction, saving, and use with scikit-learn."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_it_learns_binary_multiclass_and_regression(booster):
 
 
 def test_clamp_map_beats_global_map_at_the_same_promise():
-    """Handwritten digits, 64 private columns: swapped mechanisms would miss this margin."""
+    """Digits have 64 private columns, and swapped mechanisms would miss this margin."""
     X, y = load_digits(return_X_y=True)
     train, test, y_train, y_test = train_test_split(X, y, random_state=0)
     score = {}
@@ -91,7 +91,7 @@ def test_clamp_map_beats_global_map_at_the_same_promise():
 
 
 def test_no_raw_private_value_reaches_the_booster():
-    """Not in training, and not among the held-out rows."""
+    """The rows are neither used in training nor held out."""
     X, y, bounds = cancer()
     seen = []
 
@@ -105,10 +105,10 @@ def test_no_raw_private_value_reaches_the_booster():
     for matrix, rows in ((seen[0], X[:400]), (seen[1], X[400:])):
         for j, name in enumerate(bounds):
             column = matrix[:, j]
-            assert set(np.unique(column)) <= set(range(10))  # codes, nothing else
+            assert set(np.unique(column)) <= set(range(10))  # only codes
             cells = op.NumericMapping(GRID, bounds[name]).to_grid(rows[name])
             assert (column + 1 != cells).mean() > 0.2  # and noisy ones
-        assert np.allclose(matrix[:, 3], rows["mean smoothness"])  # own columns as they are
+        assert np.allclose(matrix[:, 3], rows["mean smoothness"])  # own columns unchanged
 
 
 @pytest.mark.parametrize("kind", [op.OpBoostClassifier, op.OpBoostRegressor])
@@ -167,7 +167,7 @@ def test_prediction_on_plain_and_on_desensitised_rows():
     plain, noisy = clf.predict_proba(X), clf.predict_proba(X, desensitize=True)
     assert not (plain == noisy).all()
     assert roc_auc_score(y, plain[:, 1]) > roc_auc_score(y, noisy[:, 1]) > 0.6
-    assert (clf.predict_proba(X, desensitize=True) == noisy).all()  # one release, remembered
+    assert (clf.predict_proba(X, desensitize=True) == noisy).all()  # one release, kept
     assert clf.predict(X, desensitize=True).shape == (269,)
 
 
@@ -231,7 +231,7 @@ def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
     assert "300" not in error.value.public
     assert "person" not in str(error.value)
     days = [datetime.date(1950, 1, 1) + datetime.timedelta(days=i) for i in range(300)]
-    clf.fit(kind({"age": age, "name": days}), y)  # dates are numbers: none is listed
+    clf.fit(kind({"age": age, "name": days}), y)  # dates are numbers, so none is listed
     with pytest.raises(op.ColumnError, match="'name' holds more than 64 different texts"):
         op.LabelParty(kind({"name": names}), y)  # before any other party releases anything
     with pytest.raises(op.ColumnError, match="Column 1 holds more than 64 different texts"):
@@ -247,7 +247,7 @@ def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
 
 
 def test_class_weights_and_sample_weights():
-    """Without denoising: with posterior draws, the plain model is more confident already."""
+    """Denoising is off, because posterior draws already make the plain model more confident."""
     X, y, _ = cancer()
     naive = {"mechanism": op.ClampMap(GRID, 0.32), "denoise": False}
     plain = classifier(**naive).fit(X, y)
@@ -340,7 +340,7 @@ def test_life_in_scikit_learn():
     assert classifier().fit(pl.DataFrame(X), y).predict(pl.DataFrame(X)).shape == (569,)
 
 
-@pytest.mark.filterwarnings("ignore")  # shap's own, on import
+@pytest.mark.filterwarnings("ignore")  # from shap itself, on import
 def test_shap_explains_the_stock_model():
     import shap
 
@@ -442,7 +442,7 @@ DETERMINISM = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [op.OpBoostClassifier, op.OpBoostRegressor])
 def test_check_estimator_without_a_seed_fails_only_where_noise_must_repeat(kind):
-    """Which of the listed checks fail depends on chance: two draws may agree."""
+    """Chance decides which of the listed checks fail, because two draws may agree."""
     estimator = kind(op.ClampMap(GRID, 6.0), bounds="infer")
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert {r["check_name"] for r in results if r["status"] == "failed"} <= set(DETERMINISM)

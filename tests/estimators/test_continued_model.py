@@ -1,4 +1,4 @@
-"""More trees on newly released people: the same columns and declarations, or a refusal."""
+"""More trees on newly released people need the same columns and declarations."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ INDEXES = {
 @pytest.mark.parametrize("way", ["default", "pandas"])
 @pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
 def test_an_index_does_not_leave(index, way):
-    """It may hold an ID or a raw value, and nothing is declared about it."""
+    """An index may hold IDs or raw values, and nothing is declared about it."""
     table = pd.DataFrame(PEOPLE, index=index).assign(note=pd.array([1, None, 3, 4, 5], "Int64"))
     d = desensitizer(remainder="passthrough").set_output(transform=way).fit(table)
     words = r"index of the table is dropped.*reset_index\(drop=True\)"
@@ -102,7 +102,7 @@ def test_an_index_does_not_leave(index, way):
     assert out.index.names == [None]
     rows = out.to_numpy(dtype=float, na_value=np.nan)
     assert np.array_equal(rows, expected.to_numpy(dtype=float), equal_nan=True)
-    assert d.set_output(transform="polars").transform(table).shape == (5, 7)  # has none to drop
+    assert d.set_output(transform="polars").transform(table).shape == (5, 7)  # it has none to drop
 
 
 def test_a_default_index_is_dropped_without_a_word():
@@ -176,7 +176,7 @@ def test_a_table_transformed_again_gives_the_same_release():
     for _ in range(5):
         assert d.transform(table).equals(first)
     assert d.releases_ == 1
-    table.loc[0, "age"] = 80  # the same object with other content is another table
+    table.loc[0, "age"] = 80  # the same object with different content is a different table
     assert not d.transform(table).equals(first)
     assert not d.fit(table).transform(table).equals(first)
 
@@ -197,7 +197,7 @@ def test_a_release_is_forgotten_with_its_transformer_and_with_its_table():
         assert released() is None
     finally:
         gc.enable()
-    del table  # nobody remembers it
+    del table  # nothing keeps it
 
 
 def test_equal_records_of_two_people_get_independent_noise():
@@ -564,7 +564,7 @@ def test_check_estimator_passes_with_every_column_private_and_a_seed():
     assert "check_methods_sample_order_invariance" in passed
     assert "check_methods_subset_invariance" in passed
     skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
-    assert skipped <= {"check_array_api_input"}  # asks for an environment variable of scipy
+    assert skipped <= {"check_array_api_input"}  # it requires an environment variable of scipy
 
 
 DETERMINISM = {
@@ -583,7 +583,7 @@ def test_check_estimator_without_a_seed_fails_only_where_noise_must_repeat():
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(DETERMINISM)
     skipped = {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "skipped"}
     skipped.pop("check_array_api_input", None)
-    # scikit-learn leaves these out by itself for an estimator that says it is not deterministic.
+    # scikit-learn skips these itself for an estimator that declares itself non-deterministic.
     assert set(skipped) == {
         "check_pipeline_consistency",
         "check_transformer_data_not_an_array",

@@ -55,14 +55,14 @@ def migrated(config, *tables, more=()):
 
 
 def everybody(home):
-    """Tables with all people of the ledger: also those of the releases that were never finished."""
+    """Write tables with all people of the ledger, including those of unfinished releases."""
     people = pd.read_csv(home / "people.csv")
     people.assign(id="new " + people["id"]).to_csv(home / "new.csv", index=False)
     return home / "people.csv", home / "new.csv"
 
 
 def charged(config, ids):
-    """What was spent on each person, in billionths, by attribute."""
+    """Return what was spent on each person, in billionths, by attribute."""
     with declared_ledger(config) as ledger:
         files = [ledger.run_file(run) for run in ledger.runs()]
         handles = ledger.handles(ledger.people([i.encode() for i in ids]))
@@ -158,7 +158,7 @@ BOTH = "holds messages of version 1, and this release of OpBoost speaks version 
 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
 def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
-    """Messages changed, so a job cannot continue across versions, but its ledger can."""
+    """Messages have changed, so a job cannot continue across versions, but its ledger can."""
     made = LocalFederation(golden(stopped), ("shop", "telco"))
     migrated(made.config("shop"))
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
@@ -186,7 +186,7 @@ def test_a_finished_job_is_shown_and_its_model_predicts_as_it_did(golden):
     np.testing.assert_array_equal(found, json.loads(then.read_text()))
     estimator.save_model(made.folder / "now.json", units="grid")
     then, now = (xgboost.Booster(model_file=made.folder / f) for f in ("model.json", "now.json"))
-    then.feature_names = ["basket (grid)", "calls (grid)", "own"]  # version 0.1.0 wrote no names
+    then.feature_names = ["basket (grid)", "calls (grid)", "own"]  # 0.1.0 wrote no names
     assert then.get_dump() == now.get_dump()
 
 
@@ -200,7 +200,7 @@ def test_the_card_of_a_model_that_names_no_party_is_refused_with_a_sentence(gold
 
 
 def test_a_feature_party_is_told_that_a_job_of_before_is_over(golden):
-    """Its ledger, migrated, knows what the finished job released."""
+    """After migration, the ledger knows what the finished job released."""
     home = golden("job-finished") / "shop"
     status, _, said = run("join", "-c", home / "shop.toml")
     assert (status, "opboost ledger migrate" in said) == (2, True)
@@ -211,7 +211,7 @@ def test_a_feature_party_is_told_that_a_job_of_before_is_over(golden):
 
 
 def test_claims_of_before_are_stale(golden):
-    """Version 0.1.0 recorded no sources beside a figure."""
+    """Version 0.1.0 did not record sources with a figure."""
     then = json.loads((GOLDEN / "claims.json").read_text())
     known = {file: len(lines) for file, lines in then.items() if file in FILES}
     assert len(known) > 20
@@ -244,7 +244,7 @@ def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
 
 
 def test_a_new_run_by_bundles_uses_the_keys_and_configurations_of_before(golden):
-    """Certificates, encryption keys, public key files, job files and the parties' TOML files."""
+    """It uses certificates, keys, public key files, job files and the parties' TOML files."""
     office = Office(LocalFederation(golden("bundles"), ("shop", "telco")))
     for feature in ("shop", "telco"):
         migrated(office.made.config(feature))

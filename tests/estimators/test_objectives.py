@@ -1,4 +1,4 @@
-"""Counts, and amounts that are often zero: special objectives, judged by their deviance."""
+"""Special objectives for counts and for amounts that are often zero, judged by their deviance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TWEEDIE = {"xgboost": {"objective": "reg:tweedie"}, "lightgbm": {"objective": "t
 
 
 def insured(seed):
-    """People, how often each has a claim in a year, and what these cost."""
+    """Return people, how many claims each has in a year, and what these cost."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"age": rng.uniform(18, 90, ROWS), "power": rng.uniform(0, 200, ROWS)})
     rate = np.exp(-2.5 + 1.5 * (X["age"] < 30) + X["power"] / 100)

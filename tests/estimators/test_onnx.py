@@ -1,4 +1,4 @@
-"""ONNX files: onnxruntime predicts raw columns as we do, or the booster is refused by name."""
+"""ONNX files: onnxruntime predicts from raw columns as we do, or the booster is refused by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = ["small", "medium", "large"]
 
 
 def people(n=300):
-    """Every kind of column: numbers, dates, categories with and without order, own ones."""
+    """Return columns of every kind: numbers, dates, categories with and without order, own ones."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -60,7 +60,7 @@ def estimator(booster, kind=op.OpBoostClassifier, **changes):
 
 
 def ran(model, table, folder):
-    """The outputs of onnxruntime for a table, by name."""
+    """Return the outputs of onnxruntime for a table, by name."""
     file = folder / "m.onnx"
     model.save_onnx(file)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -69,7 +69,7 @@ def ran(model, table, folder):
 
 
 def near_cuts(model, table):
-    """Rows on both sides of every threshold, one 32-bit step and more away from it."""
+    """Return rows on both sides of every threshold, one 32-bit step or more away from it."""
     rng = np.random.default_rng(1)
     rows = table.sample(600, replace=True, random_state=0).reset_index(drop=True)
     for name in ("pay", "tenure"):

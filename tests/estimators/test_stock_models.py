@@ -1,4 +1,4 @@
-"""Stock libraries with our model and a table like the training table: correct, or refused."""
+"""Stock libraries with our model and a table like the training table predict right or refuse."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "0.1.0" / "estimators"
 
 
 def people(n=400):
-    """Own and private columns mixed, and values on the edges of cells and beyond the bounds."""
+    """Return mixed own and private columns, with values on cell edges and beyond the bounds."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
             "tenure": rng.uniform(0, 1, n).round(1),  # own, in front
-            "share": (rng.integers(-2, 13, n) / 10),  # 0.3 lies on an edge of 32 bits, not of 64
+            "share": (rng.integers(-2, 13, n) / 10),  # 0.3 is on an edge in 32 bits, not in 64
             "visits": rng.integers(0, 50, n),
             "pay": rng.normal(3000, 1000, n),
         }
@@ -115,7 +115,7 @@ def test_numbers_of_64_bits_go_the_way_of_our_own_rounding(booster, mapping, tmp
         for _ in range(2):
             ulps = [np.nextafter(values, np.inf), np.nextafter(values, -np.inf)]
             values = np.unique(np.concatenate([values, *ulps, values * (1 + 2.0**-25)]))
-        real = (values == 0) | (np.abs(values) > 1e-35)  # LightGBM takes any other for zero
+        real = (values == 0) | (np.abs(values) > 1e-35)  # LightGBM treats any other as zero
         near[name] = rng.choice(values[real], 4000)
     rows = pd.DataFrame(near)
     assert_same(stock, rows, model, rows)

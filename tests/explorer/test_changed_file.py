@@ -1,4 +1,4 @@
-"""A party's file on the explorer's pages: it is kept completely, and its ledger is shown."""
+"""A party's file on the explorer's pages: nothing in it is lost, and its ledger is shown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BUDGETS = {
 
 def declared(folder, budget, more=""):
     text = PARTY.format(budget=BUDGETS[budget], more=more)
-    if budget == "inline":  # keys of the root stand before the first table
+    if budget == "inline":  # top-level keys come before the first table
         text = BUDGETS[budget] + PARTY.format(budget="", more=more)
     path = folder / "shop.toml"
     path.write_text(text)
@@ -81,7 +81,7 @@ def test_a_record_total_is_written_back_and_nothing_is_dropped(
 ):
     folder = tmp_path_factory.mktemp("file")
     if budget in ("mechanism", "sampled") and ("radius" in more or "integers" in more):
-        more = ""  # these go with a record total alone
+        more = ""  # these are valid only with a record total
     file = declared(folder, budget, more)
     fields = {"record": total, "radius": radius, "task": task}
     planned, problems = planned_record(RecordForm.of(fields, file))
@@ -122,7 +122,7 @@ def test_a_mechanism_is_written_back_and_nothing_is_dropped(
     assert after["mechanism"]["kind"] == kind
     for comment in comments(file.text):
         assert comment in done.text
-    if done.plan is not None:  # else the file's cap, or its columns, do not allow it
+    if done.plan is not None:  # otherwise the file's cap or its columns do not allow it
         assert done.plan.private[0].mechanism == choice.mechanism or budget == "sampled"
         assert [str(c.name) for c in done.plan.private] == ["basket", "city", "card"]
     else:
@@ -162,7 +162,7 @@ def test_a_party_file_opens_with_its_ledger(tmp_path):
     page = pages.record_part(site.record_form(""), site.ledger).html
     assert "What is left under the caps" in page
     assert site.ledger.summary()["spent"][-1]["cap"] == 8.0
-    assert not (tmp_path / "ledger").exists()  # looked at, never begun
+    assert not (tmp_path / "ledger").exists()  # read, but never created
     with opened(tmp_path, person=8.0) as ledger:
         release(ledger, table())
     site = Site.of(None, None, None, tmp_path / "shop.toml")

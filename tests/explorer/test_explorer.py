@@ -36,7 +36,7 @@ GRID = op.Domain(-2, 9)
 
 
 class OwnMechanism(OneLevel):
-    """A mechanism of which the explorer has no closed form."""
+    """A mechanism for which the explorer has no closed form."""
 
     def guarantee(self):
         return op.GlobalMap(self.domain, self.epsilon).guarantee()
@@ -223,7 +223,7 @@ def test_toml_says_what_was_chosen(kind, epsilon, columns, lower, width):
     rows = [(name, repr(lower), repr(lower + width)) for name in columns]
     form = Form.of({"kind": kind, "epsilon": epsilon, "theta": "3"}, [*rows, ("\\left ", "", "")])
     choice, problems = chosen(form)
-    if problems:  # bounds that no float tells apart
+    if problems:  # bounds that are the same float
         assert set(problems) <= {f"upper-{i}" for i in range(3)} | {"look"}
         return
     plan = parse(as_toml(choice), "b.toml")

@@ -36,7 +36,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A table of two columns and a label, and a ledger with a release of one attribute."""
+    """Write a table of two columns and a label, and a ledger with a release of one attribute."""
     home = tmp_path_factory.mktemp("explorer")
     data = load_breast_cancer(as_frame=True).frame
     frame = data[[*COLUMNS, "target"]].iloc[:150]
@@ -68,7 +68,7 @@ def of_table(site):
 
 
 def redrawn(page, change):
-    """Do something, and wait until the page shows the results of its form."""
+    """Perform an action, and wait until the page shows the results of its form."""
     page.evaluate("document.documentElement.dataset.drawn = ''")
     change()
     page.wait_for_function(
@@ -131,7 +131,7 @@ def test_every_control_changes_what_is_shown(browser, mechanism):
                 choose(page, "kind", kind)
                 changed()
                 assert name in page.locator("tr.chosen").text_content()
-        assert f"kind={kind}" in page.url  # reloading, or sharing, shows the same
+        assert f"kind={kind}" in page.url  # reloading or sharing the page shows the same
         page.reload()
         assert page.locator("#results").inner_html().strip() == before.strip()
 
@@ -281,7 +281,7 @@ def test_the_page_works_without_scripts(browser, mechanism):
 
 @pytest.mark.parametrize(("cells", "most"), [("10", 1000), ("1024", 3000)])
 def test_a_change_is_redrawn_while_one_looks(browser, mechanism, cells, most, record_property):
-    """Speed is measured elsewhere, on an idle machine; here it must only be plausible."""
+    """Speed is measured elsewhere, on an idle machine; here, it only has to be plausible."""
     with page_of(browser, f"{mechanism}?cells={cells}") as page:
         times = []
         for level in ("0.11", "0.22", "0.33", "0.44", "0.55"):
@@ -315,14 +315,14 @@ def test_a_table_is_tried_out_in_the_background(browser, of_table):
         page.wait_for_selector("#trial[data-state=running]")
         assert page.locator("#trial-said").is_hidden()
         page.wait_for_selector("#trial-progress")
-        fill(page, "epsilon", "0.9")  # the page goes on meanwhile
+        fill(page, "epsilon", "0.9")  # the page stays usable meanwhile
         page.wait_for_selector("#accuracy svg", timeout=120_000)
         assert "Without noise, the sample" in page.locator("#accuracy").text_content()
         if PICTURES:
             page.wait_for_selector("#trial[data-state=done]", timeout=300_000)
             photographed(page, "explorer-trial", "#trial")
             return
-        page.evaluate("document.getElementById('trial-stop').click()")  # if it still goes on
+        page.evaluate("document.getElementById('trial-stop').click()")  # if it is still running
         page.wait_for_selector("#trial[data-state=stopped], #trial[data-state=done]")
 
 
@@ -362,7 +362,7 @@ LOW_CONTRAST = """() => {
   }
   return found;
 }"""
-"""Every text that is visible has the contrast of WCAG's AA."""
+"""Every visible text has the contrast that WCAG level AA requires."""
 
 WITHOUT_NAME = """() => [...document.querySelectorAll("input, select, button, progress")]
   .filter((e) => !(e.labels && e.labels.length) && !e.getAttribute("aria-label")

@@ -21,7 +21,7 @@ from tests.support.pages import CUT_OFF, browsing, in_first_screen, live, page_o
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
-    """A job of two parties, and the page's state before the second one joined."""
+    """Run a job of two parties, and look at its page before the second one joins."""
     made = federation(tmp_path_factory.mktemp("run"), align="given")
     view = RunView(made.folder / LABEL_PARTY / "state", LedgerView(made.config("shop")))
     with serving(made) as (bank, address):
@@ -85,7 +85,7 @@ def test_a_finished_job_shows_its_curve_its_questions_and_the_ledger(job):
         "telco",
     ):
         assert text in words
-    assert made.folder.name not in words  # no path of this machine
+    assert made.folder.name not in words  # no path on this machine
 
 
 def test_a_job_is_only_read(job):

@@ -105,6 +105,6 @@ def test_a_trial_that_is_stopped_is_gone(tmp_path):
     background.start(written(tmp_path, LABELS["AUC"]), "y", TOML)
     process = background._process
     background.stop()
-    assert process.returncode  # killed, not waited for
+    assert process.returncode  # killed without waiting
     assert background.progress().state == "stopped"
-    background.stop()  # twice does no harm
+    background.stop()  # a second call does no harm

@@ -182,7 +182,7 @@ def test_the_largest_plan_does_not_grow_beyond_a_second(total):
         begun = time.perf_counter()
         assert pages.record_part(RecordForm.of(fields)).html
         spent.append(time.perf_counter() - begun)
-    assert min(spent) < 5  # a tenth of a second, and tenfold where coverage traces every line
+    assert min(spent) < 5  # a tenth of a second, or ten times that if coverage traces every line
 
 
 def test_a_file_declares_the_columns_and_its_budget_is_where_the_form_starts(file):
@@ -273,7 +273,7 @@ def test_what_a_ledger_leaves_after_the_plan_is_shown(tmp_path):
     part = pages.record_part(declared.record_form("record=2"), declared.ledger).html
     lines = part.split('id="ledger-left"')[1]
     assert lines.count('<th scope="row">') == 3
-    assert "refused: over by 0.5" in lines  # 4.5 were spent, and a total of 2 is more than 1.5
+    assert "refused: over by 0.5" in lines  # 4.5 was spent, so 1.5 is left of 6
 
 
 def test_the_page_answers_and_its_defaults_are_all_its_fields(address):

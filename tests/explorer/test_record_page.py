@@ -31,7 +31,7 @@ def toml(page):
 
 
 def plan(page):
-    """The plan's table as texts, line by line."""
+    """Return the text of the plan's table, line by line."""
     return [
         [cell.text_content().strip() for cell in line.locator("th, td").all()]
         for line in page.locator("#plan tbody tr").all()
@@ -85,7 +85,7 @@ def test_every_control_changes_the_plan(browser, address):
         choose(page, "task", "regress")
         assert toml(page)["budget"]["task"] == "regress"
         assert "2 of 3 columns" in page.locator("#plan-choice").text_content()
-        assert "task=regress" in page.url  # reloading, or sharing, shows the same
+        assert "task=regress" in page.url  # reloading or sharing the page shows the same
         before = plan(page)
         page.reload()
         assert plan(page) == before

@@ -94,7 +94,7 @@ def test_a_file_in_another_format_goes_through_every_verb(folder, way):
 
 
 def test_every_row_of_a_transcoded_file_is_read_in_its_place(folder):
-    """More than one block, with characters of several bytes at its ends."""
+    """The file has several blocks, and multi-byte characters at their ends."""
     count = 120_000
     body = "".join(f"ä{i};{i},25\n" for i in range(count))
     (folder / "in.csv").write_bytes(("name;wert\n" + body).encode("utf-16"))

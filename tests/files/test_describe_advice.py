@@ -1,4 +1,4 @@
-"""What ``opboost describe`` advises about IDs and gaps, and what a refused gap advises."""
+"""The advice of ``opboost describe`` about IDs and gaps, and of the refusal of a gap."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table(tmp_path, monkeypatch):
 
 
 def left(table, text):
-    """The TOML that describe prints as left to declare."""
+    """Return the TOML that describe prints for the user to declare."""
     (table / "b.toml").write_text(text)
     _, out, _ = run("describe", "people.csv", "-c", "b.toml")
     printed = out.split("Left to declare in b.toml:")[1].split("\n")
@@ -39,7 +39,7 @@ def test_a_column_that_looks_like_an_id_is_for_align(table):
     steps = {c["name"]: c["next_step"] for c in json.loads(out)}
     assert steps["who"] == '[align] id = "who"'
     assert steps["user_id"] == '[align] id = "user_id"'
-    assert steps["age"] == "bounds = [lower, upper]"  # as different in every row, but no ID
+    assert steps["age"] == "bounds = [lower, upper]"  # also different in every row, but not an ID
     assert steps["pay"].startswith('missing = "symbol" under a record budget, bounds = ')
     _, out, _ = run("describe", "people.csv")
     assert '[align]\nid = "user_id" ' in out

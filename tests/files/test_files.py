@@ -1,4 +1,4 @@
-"""Verbs on files, through the command line as a user calls it."""
+"""Verbs on files, as a user calls them from the command line."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_folder_in_a_folder_out(folder):
 
 
 def test_what_comes_out_follows_the_law_in_every_piece(folder):
-    """Many pieces: the rows of each get noise of their own."""
+    """The rows of each piece get their own noise."""
 
     def many(n):
         for i in range(n):
@@ -301,7 +301,7 @@ def test_describe_shows_long_names_whole_and_toml_to_copy(folder):
     (folder / "b.toml").write_text("[budget]\nrecord = 4.0\n[columns.age]\nbounds = [0, 9]\n")
     for more in ([], ["-c", "b.toml"]):
         status, out, _ = run("describe", "in.csv", *more)
-        assert status == (5 if more else 0)  # columns that are left to declare
+        assert status == (5 if more else 0)  # columns that the user has to declare
         assert "…" not in out
         assert f"[columns.{long}]" in out
     copied = out[out.index("[columns") : out.index("For each person")]
@@ -345,7 +345,7 @@ def test_certify_serves_every_kind(folder, mechanism):
 
 
 def test_certify_exits_with_3_if_the_promise_does_not_cover(folder, monkeypatch):
-    """A broken mechanism: it promises half of what it spends."""
+    """The mechanism is broken: it promises half of what it spends."""
     monkeypatch.setattr(op.ClampMap, "guarantee", lambda m: op.DLDP(m.epsilon / 2, m.domain))
     status, out, err = run("certify", "-c", "b.toml")
     assert status == 3

@@ -1,4 +1,4 @@
-"""IDs that stay in their file: the same keys as in memory, read again whenever they are needed."""
+"""IDs that stay in their file give the same keys as in memory, and are reread when needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(table_keys_module, "PIECE_ROWS", 700)
     monkeypatch.setattr(
         id_columns, "PIECE_ROWS", read_tables.PIECE_CELLS // 2000
-    )  # 1,024 rows and more
+    )  # 1,024 rows or more
 
 
 def written(folder, ids=IDS, kind="parquet"):
@@ -104,7 +104,7 @@ def test_an_arrow_column_gives_the_keys_of_a_list_or_its_complaint(values):
 
 
 def outcome(keys, table):
-    """What is found, or what is said."""
+    """Return what is found, or the error message."""
     try:
         return keys(table, ["id"], PLAIN)
     except DataError as refused:

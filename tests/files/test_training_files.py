@@ -1,4 +1,4 @@
-"""``opboost train`` and ``opboost predict``, through the command line as a user calls them."""
+"""``opboost train`` and ``opboost predict``, as a user calls them from the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_train_and_predict_on_files(folder, kind):
     status, out, err = run(*arguments, "--format", "json")
     assert status == 0, err
     report = json.loads(out)
-    # Other tests of this process may have released the same rows: then the levels are added up.
+    # Other tests in this process may have released the same rows; then the levels are added.
     assert report["total"] % (2 * 9 * 2.0) == pytest.approx(0)
     assert set(report["importance"]) == {"mean radius", "worst texture", "mean smoothness"}
     status, _, err = run("predict", "m.opboost", "people.csv", "-o", "p.csv")
@@ -68,7 +68,7 @@ def test_train_and_predict_on_files(folder, kind):
     ) == pytest.approx(1)
     noisy = run("predict", "m.opboost", "people.csv", "--desensitize", "-o", "n.parquet")
     assert noisy[0] == 0
-    # The same rows were released to train, here and by the saved model: levels add up.
+    # The same rows were also released for training, here and by the saved model: levels add up.
     total = 2 * report["total"] + 2 * 9 * 2.0
     assert noisy[2].splitlines()[-1] == f"One person's record: at most {total:.6g}."
     plain = [line["prediction"] for line in lines]
@@ -188,7 +188,7 @@ FLAG = 'missing = "flag"\neps_missing = 1.0\nmissing_constant = "south"'
 
 
 def towns(folder, budget, missing, ordered="false", listed='"north", "south"'):
-    """Train on a column of towns, and write new rows with two that were not declared."""
+    """Train on a column of towns, and write new rows with two undeclared towns."""
     rng = np.random.default_rng(0)
     rows = [f"{rng.choice(['north', 'south'])},{v},{v % 2}" for v in range(200)]
     (folder / "people.csv").write_text("\n".join(["town,own,paid", *rows]) + "\n")

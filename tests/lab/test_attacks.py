@@ -1,4 +1,4 @@
-"""Attacks by record total: they grow with it, stay under its ceiling, and catch broken releases."""
+"""Attacks by record total: they grow with it, stay below its ceiling, and expose faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["north", "south", "east"]
 
 
 def people(count=3000, seed=0):
-    """Made-up people: three columns of numbers and one of categories, all about one cause."""
+    """Return made-up people: three numeric columns and one of categories, with a common cause."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=count)
     table = pa.table(
@@ -82,7 +82,7 @@ def test_linkage_grows_with_the_total_and_stays_under_its_ceiling():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_release_at_twice_the_level_breaks_the_ceiling(seed):
-    """The auditor's view: the surest guess is more certain than the promised total allows."""
+    """In the auditor's view, the surest guess is more certain than the promised total allows."""
     data, total = people(seed=seed), 2.0
     table, _ = some_people(data, 500, seed)
     honest = ReleasedRecords.of(table, under_record_budget(data, total, seed))
@@ -107,7 +107,7 @@ def test_attributes_are_recovered_better_at_larger_totals_and_under_the_ceiling(
     tiny, middle, large = found.values()
     assert tiny.release == pytest.approx(tiny.prior, abs=0.02)
     assert tiny.release <= middle.release - 0.02 <= large.release - 0.04
-    assert large.party > large.release  # other columns and the label say more
+    assert large.party > large.release  # other columns and the label reveal more
     assert middle.party > middle.prior + 0.05
     for one in found.values():
         assert one.release <= one.ceiling + 0.02

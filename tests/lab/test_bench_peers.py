@@ -1,4 +1,4 @@
-"""Peers: each runs apart, a failed one is told and stops nobody, nothing is left behind."""
+"""Peers run separately; a failed one is reported and stops nobody; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_time_and_bytes_of_few_trees_are_extrapolated_by_their_difference():
     (ran,) = run((slow,), TABLES)
     assert len(ran.auc["small"]) == 1
     (whole,) = run((PLAIN,), TABLES)
-    assert ran.auc["small"][0] < whole.auc["small"][0]  # the score of three trees
+    assert ran.auc["small"][0] < whole.auc["small"][0]  # the score after three trees
 
 
 def test_a_peer_that_does_not_install_in_time_is_told(monkeypatch, tmp_path):
@@ -109,7 +109,7 @@ def test_a_python_of_the_right_version_is_named_or_found_on_the_path_or_in_pyenv
     named = python(tmp_path / "named/python", run_this)
     monkeypatch.setenv(f"OPBOOST_PYTHON_3_{sys.version_info.minor}", named)
     assert interpreter(version) == named
-    for other in ("absent", "shims", f"shims/python{version}"):  # none, a folder, one that fails
+    for other in ("absent", "shims", f"shims/python{version}"):  # missing, a folder, one that fails
         monkeypatch.setenv(f"OPBOOST_PYTHON_3_{sys.version_info.minor}", str(tmp_path / other))
         with pytest.raises(PeerError, match=f"needs Python {version}"):
             interpreter(version)
@@ -157,7 +157,7 @@ def test_a_peer_that_fails_has_a_reason_of_one_line(tmp_path, code, reason):
 
 
 def test_one_party_that_fails_does_not_leave_the_other_waiting(tmp_path):
-    """Two parties of a script: the first waits for ever, the second fails."""
+    """A script runs two parties: the first waits forever, the second fails."""
     code = (
         f"import sys; sys.path.insert(0, {str(library_peers.SCRIPTS)!r})\n"
         "import time; from loopback import two_parties\n"

@@ -1,4 +1,4 @@
-"""The claims' own machinery: what is false must fail."""
+"""The machinery of the claims: false claims must fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parties that send at once, and what that takes, on a small scale."""
+"""The load benchmark on a small scale: parties that send at the same time."""
 
 from __future__ import annotations
 

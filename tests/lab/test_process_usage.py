@@ -1,4 +1,4 @@
-"""Memory of processes that a benchmark watches."""
+"""The memory of processes that a benchmark watches."""
 
 from __future__ import annotations
 

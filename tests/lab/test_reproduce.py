@@ -1,4 +1,4 @@
-"""The reproduction's own machinery: labels, results that are kept, files, the report."""
+"""The machinery of the reproduction: labels, stored results, files and the report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def silent(done, total, what):
 
 
 def touched(folder: str, name: str, seconds: float = 0.0):
-    """A measurement that leaves a trace each time it is made."""
+    """A measurement that leaves a trace each time it runs."""
     with open(Path(folder) / "runs", "a") as file:
         file.write(f"{name}\n")
     time.sleep(seconds)
@@ -176,7 +176,7 @@ def test_a_report_on_what_is_stored_measures_nothing(tmp_path):
 
 
 def test_a_file_of_results_serves_another_folder(tmp_path):
-    """Times are measured again there; a task with another key is, too."""
+    """In the other folder, times are measured again, and so is a task with another key."""
     kind, file = one(tmp_path, "done", ["a", "b"]), tmp_path / "results.xz"
     timed = Task.of(touched, alone=True, folder=str(tmp_path), name="timed")
     both = replace(kind, tasks=lambda scope: [*kind.tasks(scope), timed])
@@ -212,7 +212,7 @@ def test_files_hold_every_point_and_cell(tmp_path):
 
 
 def test_a_run_that_is_killed_is_taken_up_where_it_was(tmp_path):
-    """Eight measurements of half a second on worker processes, killed in the midst."""
+    """Eight measurements of half a second run on worker processes, which are killed midway."""
     program = (
         "import sys; from pathlib import Path\n"
         "from tests.lab.test_reproduce import one, silent\n"

@@ -1,4 +1,4 @@
-"""Attacks: none beats the best possible, order is read off, noise of a small level is not."""
+"""Attacks: none beats the best possible one; order can be read off, but not through much noise."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_attack_beats_the_best_possible(mechanism, k):
 
 
 def test_the_best_possible_is_the_best_of_all_rules():
-    """By trying every rule from three outputs to three guesses."""
+    """Try every rule from three outputs to three guesses."""
     prior, channel = (
         np.array([0.5, 0.2, 0.3]),
         op.ClampMap(op.Domain(0, 2), 0.7).transition_matrix(),

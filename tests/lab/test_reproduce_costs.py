@@ -1,4 +1,4 @@
-"""Costs: the paper's samplers have our laws, traffic is an eighth of the paper's, speed holds."""
+"""Costs: the paper's samplers have our distributions, and traffic is an eighth of the paper's."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_draws_grow_as_epsilon_falls_and_with_alpha():
 
 
 def test_the_trend_turns_round_for_adj_map_with_a_small_alpha():
-    """Narrow noise does not reach a far run, so a larger ε takes more draws."""
+    """Narrow noise rarely reaches a distant run, so a larger ε takes more draws."""
     x = np.arange(1, 11)
     by_level = [
         resampling.expected_draws(op.AdjMap(GRID, e, theta=4, alpha=0.4), x)
@@ -74,7 +74,7 @@ def test_the_trend_turns_round_for_adj_map_with_a_small_alpha():
 
 
 def test_the_papers_time_is_its_draws_but_for_one_copied_cell():
-    """Extra milliseconds a draw are one number within a third, except where a figure is doubled."""
+    """Extra milliseconds per draw agree within a third, except where a figure is doubled."""
     per_draw = {}
     for name in tab_comun_perform.SETS:
         for method in tab_comp_perform.PAPERS:
@@ -101,7 +101,7 @@ def test_desensitising_is_a_hundred_times_as_fast_as_encrypting_every_row():
         for epsilon in (0.08, 1.28):
             found = desensitising(method.as_json(), epsilon, 100_000, repeats=3)
             assert slow / found["seconds"] >= 100
-            assert slow / found["first"] >= 20  # with its law built
+            assert slow / found["first"] >= 20  # with its distribution built
 
 
 def test_a_fair_cipher_encrypts_each_value_once():
@@ -114,7 +114,7 @@ def test_a_fair_cipher_encrypts_each_value_once():
 
 @pytest.mark.parametrize("method", ["Global-map", "Local-map", "Clamp-map"])
 def test_party_b_sends_an_eighth_of_the_paper(method):
-    """Each set by itself, on the paper's data where they are here, else on as many rows."""
+    """Test each set by itself, on the paper's data if available, else on as many rows."""
     bundled = not datasets.available()
     chosen = tab_comun_perform.METHODS[method]
     params = {"n_estimators": 8, "max_depth": 3, "eta": 0.1}
@@ -141,7 +141,7 @@ def test_printed_cells_are_found_by_their_names():
 
 @pytest.mark.parametrize("label", ["tab-computation-ope", "tab:comun_perform", "tab:comp_perform"])
 def test_every_result_that_is_shown_is_asked_for(label):
-    """``show`` reads results by task; one that ``tasks`` does not list would be missing."""
+    """``show`` reads results by task, and would miss one that ``tasks`` does not list."""
     chosen = artefact(label)
     for scope in (Scope(quick=True, bundled=True), Scope()):
         tasks = chosen.tasks(scope)
@@ -152,7 +152,7 @@ def test_every_result_that_is_shown_is_asked_for(label):
 
 
 def _made_up(task) -> dict[str, float]:
-    """What a task may give; only the paper's mechanisms are timed by the paper's samplers."""
+    """Return a possible result; the paper's samplers time only the paper's mechanisms."""
     method = json.loads(task.settings).get("method", {}).get("family")
     if "desensitising_ms" in task.function and method in ("Piecewise", "Clamp-map"):
         return {"ours": 2}

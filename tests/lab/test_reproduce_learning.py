@@ -1,4 +1,4 @@
-"""The learning artefacts: order of methods, a table of one's own, what is asked for is there."""
+"""The learning artefacts: the order of methods, own tables, and complete lists of tasks."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class TestBeyondDoubt:
 
 
 def fake(task):
-    """A result for any task: scores that differ by settings, with plain the best."""
+    """Return a result for any task: scores that depend on settings, the best of them plain."""
     spread = int(hashlib.sha256(task.settings.encode()).hexdigest()[:6], 16) / 16**6
     settings = json.loads(task.settings)
     worth = 0.9 if "unprotected" in task.function else 0.5 + 0.2 * spread
@@ -241,7 +241,7 @@ def test_a_title_says_that_other_data_stand_in_for_the_papers():
 
 @pytest.fixture
 def people(tmp_path, monkeypatch):
-    """A table whose class hangs on two numbers and on a word."""
+    """Return a table whose class depends on two numbers and on a word."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     age, pay = rng.integers(18, 90, 400), rng.normal(50, 15, 400).round(2)

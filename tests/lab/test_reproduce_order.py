@@ -1,4 +1,4 @@
-"""Order, splits and range queries: what was drawn against what the law says."""
+"""Order, splits and range queries: draws compared with the exact distribution."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_expected_kendall_is_the_mean_over_all_outcomes():
 
 
 def test_the_order_of_methods_on_a_uniform_grid():
-    """Clamp above Global above Piecewise above GRR, at every level and by margins."""
+    """Clamp is above Global, above Piecewise, above GRR, at every level and by margins."""
     found = {m: measured(m, (0.16, 0.64, 1.28), seeds=2) for m in METHODS[:7]}
     for i, gap in enumerate((0.1, 0.2, 0.1)):
         mean = {m.family: np.mean(found[m][i]["measured"]) for m in METHODS[:7]}

@@ -1,4 +1,4 @@
-"""The benchmark of scale: points are really played, and what is computed from them adds up."""
+"""The scale benchmark: points really run, and what is computed from them adds up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: a cell is noised once, every spend is charged, one changed bit does not verify."""
+"""The ledger: noise is drawn once per cell, every spend is charged, a changed bit is detected."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def changed_by(people, rows):
 
 
 def test_a_draw_stands_when_its_value_changes(home):
-    """A recipient of both releases sees no difference, so who changed is not revealed."""
+    """A recipient of both releases sees no difference, so it does not learn who changed."""
     people = table(2000)
     rows = np.arange(0, 2000, 9)
     changed = changed_by(people, rows)
@@ -132,7 +132,7 @@ def test_the_files_hold_draws_and_nothing_else_of_a_value(home):
         out, _ = release(ledger, table(50))
         (run,) = ledger.runs()
         file = ledger.run_file(run)
-        assert run.record_bytes == 16 + 2 + 1  # who, two bitmaps, one draw
+        assert run.record_bytes == 16 + 2 + 1  # handles, two bitmaps, one draw
         places = file.places(ledger.handles(ledger.people([str(i).encode() for i in range(50)])))
         assert (file.draws[places, 0] == np.array(values(out)[0])).all()
         assert file.decided(places).all()
@@ -172,7 +172,7 @@ def test_exact_ids_are_told_apart_by_every_character(home):
     people = table(3).assign(id=["Ann001", "ann001", "bob"])
     with opened(home, ids="exact") as ledger:
         assert release(ledger, people)[1].new_cells == 3
-    with opened(home) as ledger:  # what a ledger was begun with, it stays
+    with opened(home) as ledger:  # a ledger keeps what it was begun with
         assert release(ledger, people, job="2")[1].new_cells == 0
     with pytest.raises(ConfigError, match=r'says ids = "canonical".*created with "exact"'):
         opened(home, ids="canonical")
@@ -187,7 +187,7 @@ def test_the_canonical_form_is_canonical(text):
 
 @given(st.lists(st.text(st.characters(codec="ascii"), min_size=1), min_size=1))
 def test_ids_of_a_table_are_those_of_its_rows(texts):
-    """The fast way through Arrow gives what the slow one gives, or refuses as it does."""
+    """The fast path through Arrow gives what the slow one gives, or refuses as it does."""
     made = pa.table({"id": pa.array(texts)})
     for spelling in ("canonical", "exact"):
         try:
@@ -335,7 +335,7 @@ with opened(home) as ledger:
 
 
 def killed_release(home):
-    """A release of which the first hundred rows were drawn when it was killed."""
+    """Kill a release when its first hundred rows are drawn."""
     script = textwrap.dedent(CRASH)
     killed = subprocess.run(
         [sys.executable, "-c", script, str(home)], capture_output=True, text=True
@@ -358,7 +358,7 @@ def test_a_killed_release_costs_nothing_and_goes_on(home):
         assert values(release(ledger, people, job="2")[0]) == values(out)
         line = summary(ledger)["spent"][0]
         assert (line["people"], line["most"]) == (200, LEVEL)
-        assert len(list(ledger.runs_folder.iterdir())) == 2  # a run, and who was sent again
+        assert len(list(ledger.runs_folder.iterdir())) == 2  # a run, and who got old draws
 
 
 def test_a_job_that_goes_on_with_another_plan_takes_back_its_reservation(home):
@@ -371,7 +371,7 @@ def test_a_job_that_goes_on_with_another_plan_takes_back_its_reservation(home):
 
 
 def test_the_earliest_committed_draw_stands(home):
-    """A release that failed leaves no draw, whatever came after it."""
+    """A failed release leaves no draw, whatever came after it."""
     people = table()
     with opened(home) as ledger:
         with pytest.raises(DataError):
@@ -395,10 +395,10 @@ def test_columns_are_chosen_by_the_person_whatever_their_order(home):
     with opened(home) as ledger:
         first = shown(ledger, columns)
     shutil.rmtree(home / "ledger")
-    with opened(home, new=True) as ledger:  # the key chooses, so a new ledger chooses alike
+    with opened(home, new=True) as ledger:  # the key chooses, not the ledger
         turned = shown(ledger, columns[::-1])
     assert all((first[n] == turned[n]).all() for n in first)
-    assert 150 < first["age"].sum() < 250  # two of three columns: about 200 of 300 people
+    assert 150 < first["age"].sum() < 250  # two of three columns each: about 200 of 300 people
 
 
 def test_people_by_another_id_are_not_taken_for_new_ones(home):

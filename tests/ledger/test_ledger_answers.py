@@ -1,4 +1,4 @@
-"""What a ledger answers: about a person, to a recipient, of an attribute; as text, JSON and CSV."""
+"""A ledger's answers about a person, a recipient or an attribute, as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_totals_run_over_periods_mechanisms_and_recipients(home):
 
 
 def test_what_is_told_adds_up_to_what_was_charged(home):
-    """For every person: the charges of their releases are the total that caps compare."""
+    """For every person, the charges of their releases add up to the total that caps compare."""
     people = everybody()
     with opened(home) as ledger:
         for k in range(MAX_ALIKE_RUNS + 2):
@@ -189,7 +189,7 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
     key = home / "keys" / "ledger.key"
     key.write_text("cd" * 32 + "\n" + key.read_text())
     with opened(home) as ledger:
-        release(ledger, table(20), job="2")  # rotates: the tombstone is encrypted anew
+        release(ledger, table(20), job="2")  # rotation encrypts the tombstone anew
         found = about(ledger, 7)
         assert (found.remembered, found.releases, found.spent) == (False, (), ())
         assert found.forgotten == entry.at
@@ -202,7 +202,7 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
     assert out.splitlines()[-1] == "Total for this person: 0 (no cap)"
     lines = json.loads(run("ledger", "export", "-c", home / "shop.toml")[1])
     stones = [e["body"]["tombstones"] for e in lines if "tombstones" in e["body"]]
-    assert stones == [1, 1]  # how many, and not their handles
+    assert stones == [1, 1]  # how many, but not their handles
 
 
 def test_an_alignment_is_told_as_being_about_everybody(home):
@@ -333,7 +333,7 @@ def test_releases_are_chosen_by_recipient_and_attribute(home):
         assert jobs() == ["1", "2", "3", "1", "1"]
         assert jobs(recipient="insurer") == ["2", "3"]
         assert jobs(attribute="age") == ["1", "2", "1"]
-        assert jobs(attribute="city") == ["1", "3", "1"]  # cuts by the place of a released column
+        assert jobs(attribute="city") == ["1", "3", "1"]  # cuts by the number of a released column
         assert jobs(recipient="insurer", attribute="city") == ["3"]
         names = [line["attribute"] for line in summary(ledger, attribute="city")["spent"]]
         assert names == ["city", "all together"]
@@ -386,7 +386,7 @@ def test_no_time_and_no_name_is_cut_off(home, width, monkeypatch):
         assert "…" not in out
         table_ = out[out.lower().index("spent") :]
         first = (line.split("│")[1].strip() for line in table_.splitlines() if "│" in line)
-        assert attribute in "".join(first)  # folded, not cut off
+        assert attribute in "".join(first)  # wrapped, not cut off
     assert shown(home).splitlines()[-1].startswith("Highest total for any one person: 4.5")
     assert shown(home, "--person", "5").splitlines()[-1] == "Total for this person: 4.5 (no cap)"
 
@@ -415,7 +415,7 @@ def test_a_cap_that_was_lowered_below_what_was_spent_is_marked(home):
             found = json.loads(shown(home, *arguments, "--format", "json"))["spent"]
             assert [line["exceeded"] for line in found] == marked
             out = shown(home, *arguments)
-            assert out.count("EXCEEDED") == sum(marked) + marked[1]  # the last line says it again
+            assert out.count("EXCEEDED") == sum(marked) + marked[1]  # the last line repeats it
     assert out.splitlines()[-1] == "Total for this person: 4.5 (no cap)"
 
 
@@ -464,7 +464,7 @@ with opened(Path(sys.argv[1])) as ledger:
 
 
 def test_an_answer_that_is_given_while_people_are_forgotten_is_whole(home):
-    """Runs are written again and overwritten while others read them."""
+    """Runs are rewritten and overwritten while others read them."""
     rows = 10_000
     people = table(rows, city=list("abcdefghij") * (rows // 10))
     with opened(home) as ledger:

@@ -17,13 +17,13 @@ def home(tmp_path):
 
 
 def weekly(week, rows=20):
-    """Some people of before, and some who are new."""
+    """Return some earlier people and some new ones."""
     people = table(rows * (week + 1), city="a")
     return people[max(0, week - 1) * rows :]
 
 
 def included(ledger, number):
-    """The people that a release was about, as handles."""
+    """Return the handles of the people in a release."""
     found = set()
     for run in ledger.runs():
         file = ledger.run_file(run)

@@ -1,4 +1,4 @@
-"""Forgetting one person: removed everywhere the ledger knows of, and never sent again."""
+"""Erasing one person: removed from every place that the ledger knows of, and never sent again."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def forgot(ledger, who=WHO):
 
 
 def hidden(out):
-    """Which rows of a release send nothing at all."""
+    """Return which rows of a release send nothing at all."""
     return np.all([c.missing for columns in out for c in columns], axis=0)
 
 
 def shown(out, row):
-    """What a release says about all people but one."""
+    """Return what a release says about all people except one."""
     return [np.delete(v, row).tolist() for v in values(out)]
 
 
@@ -120,7 +120,7 @@ def test_the_old_files_are_overwritten_before_they_are_removed(tmp_path, ledger)
 
 
 def test_a_copy_by_hard_link_is_not_overwritten(tmp_path):
-    """As some backups are made: they would be damaged as a whole."""
+    """Some backups are hard links, which overwriting would damage completely."""
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(b"drawn")
     os.link(tmp_path / "one", tmp_path / "backup")
@@ -210,7 +210,7 @@ def test_many_tombstones_are_looked_up_exactly(ledger):
     assert is_gone(ids).tolist() == [n in range(0, 40, 2) or n == 299 for n in range(300)]
 
 
-# Everything that the ledger knows of
+# Every place that the ledger knows of
 
 PARTY = '[party]\nname = "shop"\njob = "job.toml"\ntable = "people.csv"\nstate = "state"\n'
 CONFIG = PARTY + toml()
@@ -221,7 +221,7 @@ THIRDS = [people(100), people(100, 100), people(100, 200)]
 
 @pytest.fixture
 def home(tmp_path):
-    """A party with a stored release, a finished job that sent it, and a kept ledger of 0.1.0."""
+    """Make a party with a stored release, a finished job that sent it, and a ledger of 0.1.0."""
     return filled_home(tmp_path / "home", THIRDS)
 
 
@@ -355,7 +355,7 @@ def test_it_is_refused_while_a_release_is_reserved(home):
 
 
 def changed(after, before):
-    """But for locks, and SQLite's journal, which comes and goes."""
+    """Return which files changed, except locks and SQLite's journal, which comes and goes."""
     passing = (".sqlite-wal", ".sqlite-shm", "/lock")
     names = {name for name in {*after, *before} if not name.endswith(passing)}
     return {name for name in names if after.get(name) != before.get(name)}
@@ -405,7 +405,7 @@ def test_a_release_that_is_gone_is_told_and_may_come_back(home):
     assert status == 0
     assert f"Stored release {home / 'out'}: it is missing" in out
     shutil.move(home / "moved", home / "out")
-    with opened(home) as ledger:  # its row is not sent, though it still stands there
+    with opened(home) as ledger:  # its row is not sent, although it is still in the file
         sent = rows_sent(shop(home, ledger), ledger)
         assert len(sent) == 300
         assert sent[ids_in(home / "out").index(ID)] == [None] * 5
@@ -487,9 +487,9 @@ def forget_once(home):
 
 
 def test_a_kill_anywhere_leaves_what_the_same_command_finishes(tmp_path):
-    """In every copy the command was killed at one step, and run again.
+    """In every copy, the command was killed at one step and run again.
 
-    One column, and two parts of which one holds the person: no step is of a kind of its own.
+    One column, and two parts of which one holds the person, cover all kinds of steps.
     """
     plan = parse(AGE_ONLY, "b.toml")
     home = filled_home(tmp_path / "home", [people(20), people(20, 100)], plan)
@@ -602,7 +602,7 @@ def test_after_a_job_by_network_its_rows_are_gone_and_its_manifest_stays(tmp_pat
     assert run("ledger", "verify", "-c", config)[0] == 0
     status, out, err = run("join", "-c", config, "--format", "json")
     assert status == 0, err
-    assert json.loads(out)["job"] == manifest["job"]  # it is done, as it was
+    assert json.loads(out)["job"] == manifest["job"]  # it is still done
 
 
 @pytest.mark.parametrize("align", ["psi", "given"])
@@ -643,7 +643,7 @@ def test_after_a_job_by_bundles_no_bundle_with_rows_is_kept(tmp_path):
 
 
 def parties_in_memory(tmp_path, align, rows=600):
-    """A shop that has forgotten a person, and a bank that has not."""
+    """Make a shop that has erased a person, and a bank that has not."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {"id": np.arange(rows), "age": rng.uniform(0, 100, rows), "pay": rng.uniform(0, 100, rows)}
@@ -670,7 +670,7 @@ def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
     found = asked.predict(model, [op.MemoryChannel(shop)])
     assert set(range(len(frame))) - set(found.rows.tolist()) == {42}
     assert np.mean(found.prediction == y[found.rows]) > 0.55
-    if align == "psi":  # the bank does not learn that the shop has a row about this person
+    if align == "psi":  # the bank does not learn that the shop has a row for this person
         common = [e.body["common"] for e in shop.ledger.entries("aligned")]
         assert common == [len(frame) - 1] * 2
     shop.ledger.close()
@@ -678,7 +678,7 @@ def test_a_job_goes_on_without_a_forgotten_person(tmp_path, align, denoise):
 
 @pytest.mark.parametrize("align", ["psi", "given"])
 def test_a_job_from_disk_goes_on_without_a_forgotten_person(tmp_path, align):
-    """The same rows train the same trees, in memory and from disk."""
+    """The same rows give the same trees, in memory and from disk."""
     shop, frame, own, y, rules = parties_in_memory(tmp_path, align)
     settings = {"booster_params": {"num_boost_round": 5}, "denoise": False, "random_state": 1}
     trees = []

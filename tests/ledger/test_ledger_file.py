@@ -1,4 +1,4 @@
-"""The ledger's file: whole, chained, closed to others, and shown by its verbs."""
+"""The ledger's file: complete, chained, closed to others, and shown by its verbs."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_one_bit_changed_in_an_entry_is_found(whole, tmp_path_factory, data):
 
 
 def harms(path):
-    """Every byte of a file changed in one bit, and the file cut short."""
+    """Yield the file with one bit of each byte changed, and cut short."""
     data = path.read_bytes()
     for place in range(len(data)):
         yield data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
@@ -137,7 +137,7 @@ def harms(path):
 def test_one_bit_changed_in_a_run_is_found_and_nobody_is_drawn_anew(home):
     filled(home)
     files = sorted((home / "ledger" / "runs").iterdir())
-    assert len(files) == 3  # two runs, and who of the first was sent again
+    assert len(files) == 3  # two runs, and who got old draws
     for path in files:
         good = path.read_bytes()
         for bad in harms(path):
@@ -186,11 +186,11 @@ def test_a_ledger_that_was_rolled_back_is_noticed(home):
         assert verify(ledger, receipts) == []
     shutil.rmtree(home / "ledger")
     shutil.copytree(home / "old", home / "ledger")
-    with pytest.raises(PrivacyError, match=r"has lost entries"):  # by the witness beside the key
+    with pytest.raises(PrivacyError, match=r"has lost entries"):  # says the key's witness
         opened(home)
     chain_witness.beside(home / "keys" / "ledger.key").unlink()
     with opened(home) as ledger:
-        assert verify(ledger) == []  # by itself it looks whole
+        assert verify(ledger) == []  # by itself, it looks complete
         assert "rolled back" in verify(ledger, receipts)[0].words
 
 
@@ -201,7 +201,7 @@ def test_a_ledger_that_is_gone_is_not_made_anew(home):
     with pytest.raises(PrivacyError, match=r"There is no ledger in .* its key .* --new-ledger"):
         opened(home)
     assert not (home / "ledger").exists()
-    (home / "ledger").mkdir()  # a volume that is not mounted
+    (home / "ledger").mkdir()  # like a volume that is not mounted
     with pytest.raises(PrivacyError, match=r"is its volume mounted"):
         opened(home)
     with opened(home, new=True) as ledger:
@@ -360,11 +360,11 @@ def test_a_file_goes_through_the_ledger(home):
 
 
 def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
-    """SQLite leaves out what it finds no end of, and says nothing: the length is noted besides."""
+    """SQLite silently drops transactions without an end, so the length is also noted elsewhere."""
     with opened(home) as ledger:
         ledger._chain._db.execute("PRAGMA wal_autocheckpoint = 0")
         release(ledger, table(40))
-        shutil.copytree(home, home.parent / "killed")  # as a kill leaves it: nothing moved over
+        shutil.copytree(home, home.parent / "killed")  # as after a kill, with nothing checkpointed
     journal = home.parent / "killed" / "ledger" / "ledger.sqlite-wal"
     whole = journal.read_bytes()
     for place in (0, 32, len(whole) // 3, len(whole) // 2, len(whole) - 1):

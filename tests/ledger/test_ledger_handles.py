@@ -1,4 +1,4 @@
-"""Look-ups in runs: people are found whatever the order, and their records are read as written."""
+"""Look-ups in runs find people in any order, and read their records as written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.ledger import AGE, CITY, opened, release, table
 
 
 def some_handles(rng, count, shape):
-    """Pairs of words: uniform ones, all in one corner, or with few different first words."""
+    """Return pairs of words: uniform, all in one corner, or with few different first words."""
     words = rng.integers(0, 2**64, size=(count, 2), dtype=np.uint64)
     if shape == "corner":
         words[:, 0] >>= np.uint64(40)
@@ -42,7 +42,7 @@ def test_handles_are_found_where_they_stand(shape, count):
 
 
 def recalled(rng_seed, *, whole, width=20, people=400, rows=700):
-    """What two runs say, by the short way for whole records or column by column."""
+    """Return what two runs say, by the shortcut for whole records or column by column."""
     rng = np.random.default_rng(rng_seed)
     columns = np.array([(j, j, j, j, 1, -1) for j in range(width)], dtype=np.int64)
     columns = columns[rng.permutation(width)[: width - 3 * (rng_seed % 2)]]
@@ -86,7 +86,7 @@ def test_two_columns_of_a_run_that_answer_for_one_are_read_one_by_one():
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_known_person_who_stands_twice_is_refused(tmp_path, apart):
-    """In one piece of the table or in two: of everyone here all is known."""
+    """Test both rows in one piece of the table and in two; everybody is already known."""
     people = table()
     with opened(tmp_path) as ledger:
         release(ledger, people)

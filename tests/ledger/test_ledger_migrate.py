@@ -1,4 +1,4 @@
-"""Ledgers of version 0.1 become ledgers of now: nothing is forgotten, and no charge is lost."""
+"""Migration of version 0.1's ledgers keeps every draw and every charge."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def old(tmp_path):
 
 
 def give_tables(home, *tables):
-    """Write tables with IDs; returns the options that name them."""
+    """Write tables with IDs; return the options that name them."""
     options = []
     for number, ids in enumerate(tables):
         file = home / f"{number}.csv"
@@ -78,14 +78,14 @@ def opened(home, **more):
 
 
 def charged(ledger, ids, attribute=None):
-    """What was spent on each person, in billionths."""
+    """Return what was spent on each person, in billionths."""
     files = [ledger.run_file(run) for run in ledger.runs()]
     handles = ledger.handles(ledger.people([i.encode() for i in ids]))
     return dict(zip(ids, spent(files, handles, attribute).tolist(), strict=True))
 
 
 def released(ledger, ids, columns=(AGE,), **more):
-    """Each person's cells in a release of now, None where not sent; and how many were drawn."""
+    """Release now; return each person's cells, None where not sent, and how many were drawn."""
     people = pd.DataFrame({"id": ids, "age": 50.0, "gaps": 50.0, "city": "a"})
     out, drawing = release(ledger, people, columns, job="now", known_by="id", **more)
     cells = {}
@@ -100,7 +100,7 @@ def released(ledger, ids, columns=(AGE,), **more):
 
 
 def filled(old, ids=("Ann", "Bob"), draw=7):
-    """A release of ages, committed; returns its receipt."""
+    """Commit a release of ages; return its receipt."""
     number = old.reserve([AGES])
     old.draw(number, [AGES], [{i: (5, bytes([draw])) for i in ids}])
     return old.commit(number)
@@ -120,7 +120,7 @@ def test_draws_stand_and_charges_add_up_whatever_the_value(old, tmp_path):
 
 
 def scenario(seed, old):
-    """Random releases; returns what must be charged and what must stand, by canonical ID."""
+    """Make random releases; return what must be charged and what must remain, by canonical ID."""
     rng = random.Random(seed)
     ids = [f"P{i}" for i in range(9)] + ["p0", "p3"]
     spent_on, records = Counter(), defaultdict(list)
@@ -209,7 +209,7 @@ def test_what_an_unfinished_release_drew_counts_and_stands_behind_the_others(old
 
 def test_an_abort_takes_back_its_own_run_alone(old, tmp_path):
     number = old.reserve([AGES])
-    old.draw(number, [AGES], [{"Ann": (1, b"\x01")}])  # killed, and run again:
+    old.draw(number, [AGES], [{"Ann": (1, b"\x01")}])  # Killed and run again:
     since = old.marks()
     old.draw(number, [AGES], [{"Bob": (1, b"\x02")}])
     old.abort(number, since)
@@ -235,7 +235,7 @@ def test_a_choice_of_an_earlier_release_holds_for_a_later_one_that_followed_it(o
         found, new = released(ledger, ["ann", "bob"], [AGE, CITY])
         assert found["ann"] == [[4], None]
         assert found["bob"][1] == [1] + [0] * 9
-        assert new == 1  # Bob's age under the second mechanism is in no release of his
+        assert new == 1  # Bob's age under the second mechanism is in none of his releases
 
 
 @pytest.mark.parametrize("spellings", [["Ann", "ANN"], ["ANN", "Ann"]])
@@ -390,7 +390,7 @@ def test_a_damaged_ledger_is_refused_and_stays_as_it_is(old, tmp_path, statement
 
 
 def contents(file):
-    """All rows of an old ledger's file."""
+    """Return all rows of an old ledger's file."""
     with closing(sqlite3.connect(file)) as db:
         tables = ("entries", "charges", "noise")
         return [db.execute(f"SELECT * FROM {t} ORDER BY 1").fetchall() for t in tables]
@@ -567,7 +567,7 @@ def test_a_kill_at_any_step_leaves_the_old_ledger_or_the_new_one(tmp_path):
 
 
 def migrate_again(home):
-    """Run the migration a second time; returns what the first one had left."""
+    """Run the migration a second time; return what the first one had left."""
     status, _, said = run("ledger", "migrate", "-c", home / "shop.toml", "--table", home / "0.csv")
     if status == 0:
         return "the old one"

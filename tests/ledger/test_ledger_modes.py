@@ -1,4 +1,4 @@
-"""Who may read the ledger's files; and a ledger, or the witness beside its key, that is gone."""
+"""Who may read the ledger's files, and what happens if the ledger or its witness is missing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RELEASED = """
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_folders_and_files_are_closed_to_others_whatever_the_umask(tmp_path, umask):
-    """While the ledger is open, so that SQLite's journal is looked at as well."""
+    """Check while the ledger is open, so that SQLite's journal is included."""
     code = [sys.executable, "-c", textwrap.dedent(RELEASED), tmp_path, str(umask)]
     said = subprocess.run(code, capture_output=True, text=True, check=False, timeout=120)
     assert said.returncode == 0, said.stderr
@@ -100,12 +100,12 @@ def desensitized(home, name, *more):
 
 
 def gone(home):
-    """The ledger's folder is not there."""
+    """The ledger's folder is missing."""
     shutil.rmtree(home / "ledger")
 
 
 def unmounted(home):
-    """The folder is there and empty, as a mount point is without its volume."""
+    """The folder exists but is empty, like a mount point without its volume."""
     gone(home)
     (home / "ledger").mkdir(mode=0o755)
 
@@ -216,7 +216,7 @@ def test_a_party_of_bundles_is_refused_until_it_begins_a_new_ledger(tmp_path, al
 
 @contextlib.contextmanager
 def as_somebody():
-    """Not as root, who may write anywhere."""
+    """Run the block as another user than root, who may write anywhere."""
     if os.getuid():
         yield
         return
@@ -229,7 +229,7 @@ def as_somebody():
 
 @pytest.fixture
 def read_only():
-    """A home whose key lies where its user may not write; outside the folder of root's tests."""
+    """Yield a home whose key is in a folder that its user may not write to."""
     home = Path(tempfile.mkdtemp())
     with opened(home) as ledger:
         release(ledger, table(50))

@@ -1,4 +1,4 @@
-"""A new period: everybody is drawn and charged again, whatever the data holds; caps go on."""
+"""A new period: everybody is drawn and charged again, whatever the data; caps continue."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_caps_run_over_all_periods(tmp_path):
 
 
 def reserved(ledger, **more):
-    """A release that is cut off before its commit; the number of its reservation."""
+    """Interrupt a release before its commit; return the number of its reservation."""
     drawing = Drawing(ledger, [AGE], ["age"], job="cut", recipient="bank", **more)
     with pytest.raises(KeyboardInterrupt), drawing:
         raise KeyboardInterrupt
@@ -291,7 +291,7 @@ def test_a_stored_release_of_a_redraw_ledger_says_so_and_may_be_renewed(tmp_path
 
 
 def test_a_stored_release_of_an_earlier_period_may_still_be_sent(tmp_path):
-    """It reveals what it revealed before, and costs nothing."""
+    """Sending it again reveals nothing new and costs nothing."""
     from tests.scale.test_release_sent import PLAN, shop, stored
     from tests.scale.test_release_sent import sent as sent_by
 

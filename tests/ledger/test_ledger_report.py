@@ -1,4 +1,4 @@
-"""The ledger's report: what it says, and how it looks in a browser and on paper."""
+"""The ledger's report: its content, and how it looks in a browser and in print."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Releases to several, an alignment, an answer, a renewal, and a reservation that is open."""
+    """Make several releases, an alignment, an answer, a renewal and an open reservation."""
     home = tmp_path_factory.mktemp("report")
     (home / "shop.toml").write_text(CONFIG)
     people = table(40, city=list("abcdefghij") * 4)
@@ -66,7 +66,7 @@ def page(home):
 
 
 class Words(HTMLParser):
-    """The words of a page in their order, and what it would load or run."""
+    """Collects the words of a page in order, and everything that it would load or run."""
 
     def __init__(self, text):
         super().__init__()
@@ -195,7 +195,7 @@ def test_every_width_and_scheme_fits_and_is_readable(browser, page, width, schem
         box = seen.locator("#total").bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
-        assert box["y"] + box["height"] <= size["height"]  # seen without scrolling
+        assert box["y"] + box["height"] <= size["height"]  # visible without scrolling
         assert seen.locator("#total").inner_text() == "10"
         assert seen.evaluate(LOW_CONTRAST) == []
         assert seen.evaluate(BEYOND, width) == []
@@ -208,7 +208,7 @@ BEYOND = """(width) => [...document.querySelectorAll("main *")]
   .filter((e) => e.getClientRects().length && !e.closest("thead"))
   .filter((e) => e.getBoundingClientRect().right > width + 0.5)
   .map((e) => e.outerHTML.slice(0, 80))"""
-"""No part of the page lies beyond its right edge."""
+"""No part of the page extends beyond its right edge."""
 
 
 def test_it_prints_in_black_on_white_without_cutting_a_row(browser, page):

@@ -1,4 +1,4 @@
-"""A new key: the same people and draws under other handles, also after a kill at any step."""
+"""A new key keeps the people and their draws under other handles, even after a kill at any step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files_in(home):
 
 
 def filled(home):
-    """A ledger of three releases and a forgotten person; what was released first."""
+    """Make a ledger with three releases and an erased person; return the first release."""
     with opened(home) as ledger:
         first, _ = release(ledger, PEOPLE[:200], COLUMNS, job="1")
         release(ledger, PEOPLE, COLUMNS, job="2", to="rival")
@@ -60,7 +60,7 @@ def spent_on(ledger, people):
 
 
 def members_by_person(ledger, people):
-    """By release: which people it was about, as far as earlier runs hold them."""
+    """Return which people each release was about, as far as earlier runs hold them."""
     ids = id_bytes([people["id"].tolist()], ["id"], spelling=ledger.ids)
     handles = ledger.handles(ledger.people(ids))
     runs = {run.file: ledger.run_file(run) for run in ledger.runs()}
@@ -143,7 +143,7 @@ def test_the_oldest_key_stays_the_last_line(tmp_path):
 
 
 def rotated(home):
-    """What the next release does before it reserves anything."""
+    """Do what the next release does before it reserves anything."""
     with opened(home) as ledger, atomic_files.alone(ledger.folder):
         ledger.clear()
         rotate(ledger)

@@ -68,7 +68,7 @@ def test_a_person_spends_the_total_once_in_a_period_whatever_the_jobs(tmp_path):
 
 def test_what_other_plans_charged_in_the_period_counts(tmp_path):
     with opened(tmp_path) as ledger:
-        release(ledger, rows(100), (AGE,))  # by a mechanism: 4.5 a person
+        release(ledger, rows(100), (AGE,))  # by a mechanism: 4.5 per person
         before = ledger.head().number
         with pytest.raises(PrivacyError) as refused:
             released(ledger, rows(), plan(8.0), job="2")
@@ -92,7 +92,7 @@ def test_the_total_of_the_period_binds_releases_by_a_mechanism_too(tmp_path):
 def test_a_new_period_has_the_total_again_and_caps_run_on(tmp_path):
     with opened(tmp_path, person=9.0) as ledger:
         first, _ = released(ledger, rows(), plan())
-        renew(ledger, "age")  # one attribute: the period of the record goes on
+        renew(ledger, "age")  # only one attribute, so the record's period continues
         with pytest.raises(PrivacyError, match=r"allows 4 per person and period"):
             released(ledger, rows(), plan(), job="2")
         renew(ledger)
@@ -109,7 +109,7 @@ def test_two_jobs_of_one_plan_choose_the_same_columns_of_a_person(tmp_path):
     with opened(tmp_path) as ledger:
         made = plan()
         first, _ = released(ledger, rows(300), made)
-        # Others come between, in another order of columns; the choice follows from the person.
+        # With other people, and columns reversed, the choice still follows from the person.
         turned = op.RecordPlan.of(made.budget, bounds=dict(reversed(BOUNDS.items())))
         second, _ = released(ledger, rows(500), turned, job="2")
         assert (sent(first) == sent(second)[:300, ::-1]).all()
@@ -163,7 +163,7 @@ def test_another_record_plan_is_refused_in_the_same_period_with_what_differs(
 
 def test_the_plan_is_frozen_by_a_commit_and_not_by_a_reservation(tmp_path):
     with opened(tmp_path) as ledger:
-        with pytest.raises(op.errors.DataError):  # the same person twice: taken back
+        with pytest.raises(op.errors.DataError):  # the same person twice, so it is aborted
             released(ledger, pd.concat([rows(5), rows(5)]), plan())
         assert frozen_plan(ledger) is None
         released(ledger, rows(), plan(8.0), job="2")
@@ -239,7 +239,7 @@ def test_a_release_in_parts_is_held_to_the_total_and_the_plan(tmp_path):
         with pytest.raises(PrivacyError, match=r"allows 4 per person .* 100 people"):
             in_parts(tmp_path / "a", ledger, TOML % "4.0", rows(200))
         assert not (tmp_path / "a").exists()
-        assert not list(tmp_path.glob("*.making*"))  # refused before a part was made
+        assert not list(tmp_path.glob("*.making*"))  # refused before any part was made
         in_parts(tmp_path / "b", ledger, TOML % "4.0", rows(100, first=100))
         assert summary(ledger)["record"]["total"] == 4.0
         with pytest.raises(PrivacyError, match=r"total 4 → 2"):
@@ -247,7 +247,7 @@ def test_a_release_in_parts_is_held_to_the_total_and_the_plan(tmp_path):
 
 
 def test_a_party_refuses_people_before_anything_is_drawn(tmp_path):
-    """People whom single caps refuse are found after the alignment, before the draw."""
+    """People who would exceed the total are found after the alignment, before the draw."""
     made = parse(TOML % "4.0", "b.toml")
     with opened(tmp_path) as ledger:
         release(ledger, rows(1, first=399), (AGE,), known_by="id")

@@ -1,4 +1,4 @@
-"""Break the law on purpose: each defect must be caught by a check that the suite runs."""
+"""Break distributions on purpose: a check that the suite runs must catch each defect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_weights(distribution, weights):
 
 
 def run_all_checks(m, distribution):
-    """The suite's checks of a mechanism, on a law that may not be the mechanism's own."""
+    """Run the suite's checks of a mechanism on a distribution that may not be its own."""
     assert_rows_sum_to_a_power_of_two(distribution.weights, distribution.bits)
     assert_promise_kept(distribution.weights, m.guarantee(), m.domain.L)
     assert_alias_table_is_the_distribution(distribution)

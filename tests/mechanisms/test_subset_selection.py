@@ -1,4 +1,4 @@
-"""Subset selection: every pair of categories in integers, uniform sets, its size, its variance."""
+"""Subset selection: every pair of categories in integers, uniform sets, size and variance."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEN = tuple("abcdefghij")
 
 
 def exact_row(m, own):
-    """The chance of every set of categories, as fractions."""
+    """Return the probability of every set of categories, as fractions."""
     on, bits = m.integer_inclusion()
     own_in, count, size = Fraction(on, 1 << bits), len(m.categories), m.subset_size
     held = own_in / math.comb(count - 1, size - 1)
@@ -109,7 +109,7 @@ def test_a_word_on_a_threshold_takes_more_bits():
     on, bits = m.integer_inclusion()
     rest = bits - 64
     low = on & ((1 << rest) - 1)
-    half = 2**63 - 1  # below one half of the two that are left, whatever follows
+    half = 2**63 - 1  # below one half, whatever bits follow
     words = [[on >> rest], [half], [0]]
     assert m.sample(["a"], ScriptedRng(words, [low - 1])).tolist() == [[1, 1, 0]]
     assert m.sample(["a"], ScriptedRng(words, [low])).tolist() == [[0, 1, 1]]
@@ -133,7 +133,7 @@ def test_the_size_has_the_smallest_variance(count, epsilon):
 
 
 def simulated_variance(m, rows=400, tables=1500):
-    """Rows times the variance of one share, of estimates that add up to one."""
+    """Return rows times the variance of one share, for estimates that add up to one."""
     rng = np.random.default_rng(5)
     count = len(m.categories)
     off, on = m.bit_rates()
@@ -154,9 +154,9 @@ def test_the_variance_is_that_of_estimated_shares(m):
 
 
 def cdf_variance(likelihood):
-    """Rows times the variance of an estimated CDF, mean over its nine steps: the best estimate's.
+    """Return rows times the variance of the best estimate of a CDF, averaged over its nine steps.
 
-    ``likelihood`` has a line for each of ten categories and a column for each output.
+    ``likelihood`` has a row for each of ten categories and a column for each output.
     """
     whole = likelihood.mean(axis=0)
     information = (likelihood / whole) @ likelihood.T
@@ -166,7 +166,7 @@ def cdf_variance(likelihood):
 
 
 def test_ten_categories_at_a_level_of_072():
-    """Unary encoding 13.8, subset selection 12.2; per share 6.83, 6.01 and 9.89 by response."""
+    """Unary encoding has 13.8, subset selection 12.2; per share, 6.83 and 6.01, response 9.89."""
     unary, subset = op.UnaryEncoding(TEN, 0.72), op.SubsetSelection(TEN, 0.72)
     off, _ = unary.bit_rates()
     patterns = np.array(list(product((0, 1), repeat=10)))

@@ -1,4 +1,4 @@
-"""Window-map: the promise of every pair in integers, its width, its outputs, bad parameters."""
+"""Window-map: the promise of every pair in integers, width, outputs and bad parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_promise_is_nearly_used_up_at_every_distance():
 
 
 def test_known_special_cases():
-    """Width 0 is randomised response; a wide near is the square wave; no cap is a Laplace."""
+    """Width 0 is randomised response, a wide ``near`` the square wave, and no cap a Laplace."""
     grid = op.Domain(1, 8)
     response = op.RandomizedResponse(grid, 2.0).transition_matrix()
     window = op.WindowMap(grid, 2.0, width=0).transition_matrix()

@@ -1,4 +1,4 @@
-"""The width of a plan's window: what its outputs tell about smooth distributions."""
+"""The width of a plan's window: how much its outputs reveal about smooth distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gap as one more symbol of a Window-map: every pair in integers, draws, and whole jobs."""
+"""A gap as another symbol of a Window-map: every pair in integers, draws, and whole jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def window(cells, total, near, width, clipped):
 
 
 def exact_row(m, value):
-    """The whole row of a value or a gap as fractions; the last output is "missing"."""
+    """Return the row of a value or a gap as fractions; the last output is "missing"."""
     inner, law = m.mechanism, distribution_of(m.mechanism)
     gap, cell, bits = m.integer_symbol()
     reach, size = inner.reach, inner.domain.size + 2 * inner.reach
@@ -231,7 +231,7 @@ def test_the_audit_finds_nothing_against_it_and_catches_a_broken_one(monkeypatch
 
 
 def gappy(n=6000):
-    """A label that follows the value, and the gap."""
+    """Return a table whose label depends on the value and on the gap."""
     rng = np.random.default_rng(0)
     age, pay = rng.uniform(0, 100, n), rng.uniform(0, 10, n)
     gone = rng.random(n) < 0.3
@@ -252,7 +252,7 @@ def test_an_estimator_learns_from_gaps(denoise):
     ).fit(table, y)
     assert model.score(table, y) > 0.9
     gone = table["age"].isna()
-    assert model.predict(table[gone]).mean() > 0.9  # a gap speaks for the label
+    assert model.predict(table[gone]).mean() > 0.9  # a gap indicates the label
 
 
 def test_a_file_and_two_parties():

@@ -1,4 +1,4 @@
-"""Numbers of the paper and its errata, worked out by hand or printed there."""
+"""Figures of the paper and its errata, worked out by hand or printed there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_errata_1_a_pair_across_a_border_loses_twice_the_nominal_level():
 def test_errata_1_adj_map_exceeds_its_nominal_level(grid, theta, epsilon, alpha, ratio, digits):
     m = op.AdjMap(grid, epsilon, theta=theta, alpha=alpha)
     assert round(m.exact_epsilon() / epsilon, digits) == ratio
-    assert m.certificate().covered  # and keeps the promise that it does make
+    assert m.certificate().covered  # and keeps the promise that it makes
 
 
 @pytest.mark.parametrize(

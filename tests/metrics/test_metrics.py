@@ -15,7 +15,7 @@ columns = st.lists(st.integers(0, 6), min_size=2, max_size=25)
 
 
 def brute(r, s, normalise, ranks):
-    """The definition, pair by pair."""
+    """Compute the definition, pair by pair."""
     r, s = np.asarray(r), np.asarray(s)
     if ranks == "dense":
         place = np.unique(r, return_inverse=True)[1].astype(float)

@@ -1,4 +1,4 @@
-"""The card of a model trained on one machine: its content in every format, and its refusals."""
+"""The card of a model trained on one machine: its content in every format, and refusals."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_it_fits_every_width_and_one_sheet(home, model, tmp_path):
             seen.goto(page.as_uri())
             assert seen.evaluate("document.documentElement.scrollWidth") <= width
             box = seen.locator("#total").bounding_box()
-            assert box["y"] + box["height"] <= 844  # seen without scrolling
+            assert box["y"] + box["height"] <= 844  # visible without scrolling
             context.close()
         context = browser.new_context()
         seen = context.new_page()

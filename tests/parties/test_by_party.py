@@ -1,4 +1,4 @@
-"""Trees that each use one party's columns, with two feature parties and the label party."""
+"""Trees that each use one party's columns, for two feature parties and the label party."""
 
 from __future__ import annotations
 

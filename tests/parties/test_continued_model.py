@@ -1,4 +1,4 @@
-"""A continued model needs the columns of its training, which are compared before any draw."""
+"""A continued model needs the columns of its training; they are compared before any draw."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_other_parties_are_refused_by_name(first):
     with pytest.raises(ParameterError, match=r"'bakery' takes no part in the job"):
         trained(shop, telco, continue_from=three)
     alone = trained(party("features", declared("a")))
-    assert trained(shop, continue_from=alone).trained_.rounds == 4  # its one party was renamed
+    assert trained(shop, continue_from=alone).trained_.rounds == 4  # its only party was renamed
 
 
 def test_a_model_of_one_machine_names_no_parties():

@@ -95,7 +95,7 @@ def test_too_few_rows_to_watch_are_refused_before_anybody_draws(align):
         bank.train([op.MemoryChannel(shop)])
     assert not list(shop.ledger.entries("reserve"))
     with pytest.raises(op.DataError, match=words):
-        bank.check_training()  # the label party alone knows it
+        bank.check_training()  # only the label party knows it
 
 
 def test_a_file_stops_early(tmp_path, monkeypatch):

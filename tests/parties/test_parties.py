@@ -75,7 +75,7 @@ def test_the_model_is_the_one_that_the_released_values_give(count, booster):
     parties = [party(names, f"party-{i}") for i, names in enumerate(split(count))]
     model = label(booster=booster).train([op.MemoryChannel(p) for p in parties])
     values = released(parties)
-    # The same training, on the values that came, without parties.
+    # The same training on the released values, without parties.
     own = X[["mean radius"]]
     columns = tuple(c for p in parties for c in p.plan.private)
     sample = {c.name: [OutColumn(c.name, values[c.name].to_numpy())] for c in columns}
@@ -336,7 +336,7 @@ def test_one_split_query_is_answered_a_job():
     assert p.answer(asked((0, (1, 2)))) == first
     with pytest.raises(PrivacyError, match=r"a second, different split query"):
         p.answer(asked((0, (1, 3))))
-    (p.folder(JOB) / "answer").unlink()  # the ledger remembers, too
+    (p.folder(JOB) / "answer").unlink()  # the ledger knows it as well
     with pytest.raises(PrivacyError, match=r"a second, different split query"):
         p.answer(asked((0, (1, 3))))
     assert [e.body["cuts"] for e in p.ledger.entries("answer")] == [{"0": 2}]
@@ -391,7 +391,7 @@ def test_the_query_holds_cuts_and_nothing_of_trees():
 
 
 def queries_of(p, y, **settings):
-    """The columns of the split query that a party is asked when labels are ``y``."""
+    """Return the columns of the split query that a party receives if the labels are ``y``."""
     seen, honest = [], p.answer
     p.answer = lambda query: (seen.append(query), honest(query))[1]
     ids = id_bytes([IDS], ["id"])
@@ -480,7 +480,7 @@ def test_a_federated_model_is_denoised_where_the_codebook_is_full(capsys):
 
 
 def test_a_restart_puts_the_values_of_the_first_run_into_its_model(tmp_path):
-    """Draws with another seed have other codes: the model in codes keeps its own codebooks."""
+    """Draws with another seed have other codes, so the model in codes keeps its own codebooks."""
     names = COLUMNS[4:10]
     welcome = Welcome(JOB, bytes(32), b"")
     channel = op.MemoryChannel(party(names, state=tmp_path / "shop"))

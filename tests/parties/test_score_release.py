@@ -1,4 +1,4 @@
-"""A score instead of columns: exact rules, charges, repeats and refusals, in one process."""
+"""Scores instead of columns: exact rules, charges, repeats and refusals, in one process."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_leaves_are_few_bits_and_of_enough_people(model: Any) -> None:
 
     rows = np.hstack([feature_block(c, desensitizer[c.name]) for c in plain])
     counts = part.model.trees.counts(rows)[part.model.trees.left < 0]
-    assert counts.min() >= 5  # clean rows; the rule is held on the denoised ones of the training
+    assert counts.min() >= 5  # clean rows; training enforces the rule on denoised ones
 
 
 def test_one_draw_stands_whatever_the_values_are_now(model: Any, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_one_leaf_changed_is_another_model_and_refused_in_the_same_period(
         assert book.head().number == entries
         renew(book)
         predicted(altered(model), book)
-        assert totals(book)[""].most == 12 * 10**9  # caps run over all periods
+        assert totals(book)[""].most == 12 * 10**9  # caps cover all periods
 
 
 def test_two_models_where_the_party_allows_them_are_charged_both(
@@ -235,7 +235,7 @@ def test_people_of_the_training_are_charged_both(model: Any, tmp_path: Path) -> 
     with ledger(tmp_path, Caps(person=14.0)) as book:
         bank = op.LabelParty(OLD[["own"]], TRUTH[:N], ids=OLD["id"].tolist(), denoise=False)
         bank.train([op.MemoryChannel(shop(OLD, book))])
-        predicted(model, book, OLD)  # the record total of the period does not count it
+        predicted(model, book, OLD)  # the period's record total does not include it
         assert totals(book)[""].most == pytest.approx(14 * 10**9, rel=1e-6)
     with ledger(tmp_path / "less", Caps(person=13.9)) as book:
         bank.train([op.MemoryChannel(shop(OLD, book))])
@@ -251,7 +251,7 @@ def test_columns_may_be_released_after_a_score(model: Any, tmp_path: Path) -> No
 
 
 def refused(match: str, model: Any, book: Ledger, **more: Any) -> None:
-    """The score is refused in one sentence, and nothing of the job is left."""
+    """Check that the score is refused in one sentence, and that nothing of the job is left."""
     party = shop(NEW, book, **more)
     entries = book.head().number
     with pytest.raises(PrivacyError, match=match):
@@ -320,7 +320,7 @@ def test_the_label_party_opts_in_and_needs_a_sum_over_parties(model: Any, tmp_pa
 
 
 class Meddling(op.MemoryChannel):
-    """A label party that asks for something else than its model's score."""
+    """A label party that asks for something other than its model's score."""
 
     def __init__(self, party: op.FeatureParty, change: Any) -> None:
         super().__init__(party)

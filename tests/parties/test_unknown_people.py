@@ -37,7 +37,7 @@ def column(name, missing="raise"):
 
 
 def party(name, values, *, align="psi", known=None, rows="mine", **more):
-    """A feature party that knows some people; given rows of others are empty."""
+    """Return a feature party that knows some people; with given rows, those of others are empty."""
     known = KNOWN[name] if known is None else known
     table = pd.DataFrame({"id": IDS, name: values.astype(float)})
     if align == "psi":
@@ -68,7 +68,7 @@ def model():
 
 
 def own_alone():
-    """What a booster of own columns predicts that learns from all rows, in the common order."""
+    """Train a booster of own columns on all rows, in the common order."""
     problem = Problem(OWN.to_numpy(np.float32), LABEL.astype(int), "binary", 2)
     return make_booster("xgboost", {**BOOSTER, "seed": 0}).train(problem)
 

@@ -1,4 +1,4 @@
-"""A record total that hides next to nothing is told wherever somebody chooses or spends it."""
+"""Wherever somebody chooses or spends a record total that hides next to nothing, it is said."""
 
 from __future__ import annotations
 

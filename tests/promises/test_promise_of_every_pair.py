@@ -35,7 +35,7 @@ def test_every_pair_and_every_output_keeps_the_promise_in_integers(m):
 @settings(max_examples=150)
 def test_the_loss_never_exceeds_the_bound(m):
     g = m.guarantee()
-    for x in range(m.domain.L - 2, m.domain.R + 3):  # beyond the grid too
+    for x in range(m.domain.L - 2, m.domain.R + 3):  # beyond the grid as well
         for y in range(m.domain.L - 2, m.domain.R + 3):
             assert m.loss(x, y) <= g.bound(x, y)
 
@@ -166,7 +166,7 @@ def test_tables_of_real_size_keep_the_promise(epsilon, cells):
     ):
         weights, bits = m.integer_table()
         assert bits >= epsilon * m.domain.span / math.log(2) + 64  # errata 26
-        assert weights.min() > 0  # no cell is lost: that would be an infinite loss
+        assert weights.min() > 0  # no cell is impossible, which would be an infinite loss
         rows = weights.tolist()
         steps = op.DLDP(epsilon, m.domain)
         for x in range(cells - 1):  # neighbours chain to all pairs

@@ -51,7 +51,7 @@ def test_partitions_of_different_width_do_not_merge_into_one():
     assert both.bound(5, 6) == pytest.approx(one.bound(5, 6) + two.bound(5, 6))
     thrice = both + one
     assert isinstance(thrice, Sum)
-    assert len(thrice.parts) == 2  # like finds like
+    assert len(thrice.parts) == 2  # equal kinds are matched
     assert thrice.total == pytest.approx(both.total + one.total)
 
 

@@ -1,4 +1,4 @@
-"""What travels: decode(encode(m)) == m, altered bytes are refused, codes cost their entropy."""
+"""Messages: decode(encode(m)) == m, altered bytes are refused, codes cost their entropy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder never reads beyond the words that it is given."""
+"""The decoder never reads beyond the words it is given."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def test_words_behind_the_end_are_not_read(rows):
     table = (coder.frequencies, coder._starts, coder._lookup, coder.precision, out)
     assert decode_symbols(words, *table) == len(words)
     assert (out == symbols).all()
-    for size in range(len(words)):  # the words that are cut off stand right behind
+    for size in range(len(words)):  # the words that are cut off follow immediately in memory
         assert decode_symbols(words[:size], *table) == -1

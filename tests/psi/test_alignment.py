@@ -1,4 +1,4 @@
-"""Parties that share some rows: the exact rows and their order, kept state, and refusals."""
+"""Parties that share some rows: the exact rows and their order, stored state, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from opboost.transport.feature.network_psi import PsiClient
 GRID = op.Domain(1, 10)
 JOB = "20260102T030405Z-01020304"
 WELCOME = Welcome(JOB, bytes(32), b"")
-EXACT = op.ClampMap(GRID, 40.0)  # so little noise that a code is its value
+EXACT = op.ClampMap(GRID, 40.0)  # so little noise that each code is its value
 
 
 def people(rng, count, of=400):
@@ -55,7 +55,7 @@ def bank(ids, align="psi", kind=pd.DataFrame, **settings):
 
 
 class Seen(op.MemoryChannel):
-    """A channel that keeps what the label party trained on."""
+    """A channel that records what the label party trains on."""
 
     def columns(self):
         for head, column in super().columns():
@@ -89,7 +89,7 @@ def test_every_party_has_the_common_rows_in_one_order(kind):
         assert kinds == ["open", "align", "aligned", "reserve", "commit", "answer"]
         assert entries[1][1]["theirs"] == 350
         assert entries[2][1]["common"] == len(common)
-        assert entries[4][1]["new_cells"] == len(common)  # nobody else was drawn or charged
+        assert entries[4][1]["new_cells"] == len(common)  # and nobody else
         text = " ".join(e.text for e in ledger.entries())
         assert not any(i in text for i in ours)
 
@@ -243,7 +243,7 @@ def test_the_label_partys_secrets_go_even_if_it_was_killed_on_the_way(tmp_path):
     first = label.align([channel], WELCOME, tmp_path)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
     kept_secret(tmp_path / "align" / "shop")
-    again = label.align([channel], WELCOME, tmp_path)  # asks nobody: the outcome is there
+    again = label.align([channel], WELCOME, tmp_path)  # asks nobody, because the outcome is stored
     assert sorted(f.name for f in tmp_path.iterdir()) == ["common"]
     assert again._rows.keys.digest(WELCOME.nonce) == first._rows.keys.digest(WELCOME.nonce)
     with pytest.raises(ParameterError, match="are given"):
@@ -357,7 +357,7 @@ def test_the_file_of_a_column_holds_common_rows_alone(tmp_path):
 
 
 class Guesser:
-    """A label party that sends other points in the same job whenever it can."""
+    """A label party that sends different points in the same job whenever it can."""
 
     def __init__(self, ids, guesses, size):
         self.secret, self.theirs, self.told = kept_secret(None), [], 0
@@ -404,7 +404,7 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
             talk.align()
         assert (liar.told, len(liar.raised)) == (2, 200)
 
-        # Resumed, it shows the others: by network, and to a meeting as bundles have it.
+        # After a resume, it sends the others, over the network and by bundles.
         fresh = PsiClient(
             party.psi_session(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None
         )
@@ -439,7 +439,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         for broken in (
             None,
             atomic_files.with_checksum(kept_secret(None).key),
-        ):  # lost, or another in its place
+        ):  # lost, or replaced by another
             if broken is not None:
                 (state / JOB / "secret").write_bytes(broken)
             with pytest.raises(PeerError, match="lost its state of this job"):
@@ -448,7 +448,7 @@ def test_a_job_that_is_aligned_or_whose_state_was_lost_raises_nothing_more(tmp_p
         (shown,) = psi_session.pieces()
         (raised,) = psi_session.raised(points)
         aligned, proof = told(met(label, raised, shown), ids[:150])
-        (state / JOB / ".secret.0.part").write_bytes(kept)  # as a kill leaves it
+        (state / JOB / ".secret.0.part").write_bytes(kept)  # as after a kill
         finish(psi_session, aligned, proof)
         assert sorted(f.name for f in (state / JOB).iterdir()) == ["binding.json", "common"]
         with pytest.raises(PrivacyError, match="it raises no more points"):
@@ -477,17 +477,17 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
         lie = Aligned(JOB, shown.tag, 300, 300, everyone, known.share)
         claim = psi_session.claim(lie)
         guess = known.with_feature(JOB, claim.share)
-        assert guess.feature != claim.proof  # it knows now that its one guess was wrong
+        assert guess.feature != claim.proof  # it now knows that its only guess was wrong
         for proof in (bytes(32), guess.label, guess.feature, claim.proof):
             with pytest.raises(PeerError, match="does not prove that it has the rows"):
                 psi_session.finish(lie, Proof(JOB, proof))
-        assert party.psi_session(WELCOME).claim(lie) == claim  # resumed, it says the same
+        assert party.psi_session(WELCOME).claim(lie) == claim  # resumed, it answers the same
         with pytest.raises(PeerError, match="not aligned yet"):
             party.release(WELCOME)
         assert [e.kind for e in ledger.entries()] == ["open", "align"]
         assert not (tmp_path / "state" / JOB / "common").exists()
 
-        # Another half of a proof would be a second guess, even one that is right at last.
+        # Another half of a proof would be a second guess, even if it is right.
         right = proof_of(whole)
         for other in (
             Aligned(JOB, shown.tag, 300, 300, everyone, right.share),
@@ -520,7 +520,7 @@ def test_a_label_party_that_has_the_rows_proves_it_and_may_not_change_its_mind(t
 
 
 class Swapper(op.MemoryChannel):
-    """A feature party that swaps two raised points, so that a row it lacks is called common."""
+    """A feature party that swaps two raised points, so that a row it lacks counts as common."""
 
     def __init__(self, party, places):
         super().__init__(party)

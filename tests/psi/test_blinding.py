@@ -45,7 +45,7 @@ def intersection(ours, theirs):
     a, b = Secret.fresh(), Secret.fresh()
     x, y = keys(ours), keys(theirs)
     order_x, order_y = a.order(x), b.order(y)
-    back = b.raised(a.blinded(x[order_x]))  # what the label party gets of its own
+    back = b.raised(a.blinded(x[order_x]))  # what the label party gets for its own points
     theirs = a.raised(b.blinded(y[order_y]))
     left, right = matched(back, theirs)
     bits = unpacked(packed(right, len(y)), len(y))
@@ -161,7 +161,7 @@ def test_every_secret_raises_a_point_of_low_order_to_nothing_and_is_not_asked_to
 
 
 def test_what_is_raised_lies_in_the_subgroup_of_prime_order():
-    # A point outside it would carry bits of the ID's hash past any secret.
+    # A point outside the subgroup would reveal bits of the ID's hash despite the secret.
     points = Secret.fresh().blinded(keys([f"p{i}" for i in range(40)]))
     order = 2**252 + 27742317777372353535851937790883648493
     for i in range(0, len(points), POINT_BYTES):
@@ -183,7 +183,7 @@ def test_a_secret_of_another_length_is_refused():
 
 
 def ladder(scalar, u):
-    """The first coordinate of a multiple of a point; None for infinity (RFC 7748, section 5)."""
+    """Return a multiple's first coordinate, or None for infinity (RFC 7748, section 5)."""
     x2, z2, x3, z3 = 1, 0, u, 1
     for bit in bin(scalar)[2:]:
         if bit == "1":
@@ -244,7 +244,7 @@ def test_parts_of_a_composite_key_are_kept_apart():
 
 
 def test_composite_keys_meet_only_where_their_parts_are_agreed_on():
-    columns = [["1", "2"], ["2", "1"]]  # (1, 2) and (2, 1): exchanged, everybody would meet
+    columns = [["1", "2"], ["2", "1"]]  # swapped columns would match every row
     rule = Normalisation(parts=("branch", "number"))
     found = row_keys(columns, ["filiale", "nummer"], rule)
     assert found == row_keys(columns, ["branch", "number"], rule)

@@ -72,7 +72,7 @@ def elligator(r):
 
 
 def doubled(u):
-    """The first coordinate of twice a point."""
+    """Return the first coordinate of twice a point."""
     return pow(u * u - 1, 2, P) * pow(4 * u * (u * u + A * u + 1), -1, P) % P
 
 

@@ -1,4 +1,4 @@
-"""Lists of points: their exact intersection, whether in memory or in files."""
+"""Lists of points: their exact intersection, in memory and in files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from opboost.errors import WireError
 from opboost.psi.point_matching import PointList, common_places, order_of
 
-# Few values per word, so that points share words, buckets and all words but one.
+# Few values per word, so that points share words, buckets, and all but one of their words.
 words = st.sampled_from([0, 1, 255, 256, 2**63, 2**64 - 1])
 points = st.tuples(words, words, words, words).map(lambda w: np.array(w, "<u8").tobytes())
 

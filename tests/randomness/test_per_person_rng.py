@@ -1,4 +1,4 @@
-"""Noise that a retry repeats: of row, value, column and release, never of a place."""
+"""Noise that a retry repeats: it depends on row ID, value, column and release, not on position."""
 
 import secrets
 
@@ -59,7 +59,7 @@ def test_any_order_and_any_cut_of_the_rows_gives_a_row_the_same_noise(m, seed):
 
 
 def test_the_place_in_a_chunk_of_the_sampler_does_not_matter():
-    """Rows beyond the sampler's own chunk, and draws by several threads."""
+    """Return draws of more rows than the sampler's own chunk, by several threads."""
     m, n = op.AdjMap(HUGE, eps_prt=1.0, eps_ner=0.1, theta=50), CHUNK_VALUES + 700
     ids, x = ids_of(n), np.arange(n)
     whole = sample(m, ids, x)
@@ -80,7 +80,7 @@ def test_bits_beyond_the_words_belong_to_the_row_too():
 
 
 def test_a_draw_that_lands_on_a_threshold_is_decided_by_the_row_alone():
-    """The textbook sampler takes only such bits, so that every row needs them."""
+    """The textbook sampler needs such bits for every row."""
     m = op.ClampMap(GRID, 0.64)
     ids, x = ids_of(200), np.random.default_rng(1).integers(1, 11, 200)
     whole = m.sample(x, rng_of(ids, x), sampler="inverse")
@@ -115,7 +115,7 @@ def test_the_law_is_the_mechanism_s(m):
 
 
 def test_a_changed_value_gets_noise_that_is_unrelated():
-    """If noise belonged to the row alone, y' − y would equal x' − x in every row."""
+    """If noise depended on the row alone, y' − y would equal x' − x in every row."""
     m, n = op.DiscreteLaplace(0.5), 100_000
     ids, x = ids_of(n), np.arange(n)
     noise, moved = sample(m, ids, x) - x, sample(m, ids, x + 3) - (x + 3)
@@ -137,7 +137,7 @@ def test_other_columns_mechanisms_releases_and_rows_have_noise_that_is_unrelated
 
 
 def assert_unrelated(m, noise, another):
-    """Equal as often as two independent draws, and without correlation."""
+    """They agree as often as two independent draws, and are uncorrelated."""
     n, masses = len(noise), distribution_of(op.ClampMap(op.Domain(-200, 200), 0.5)).mass(0)
     equal = float((masses**2).sum())
     assert abs((noise == another).mean() - equal) < 5 * np.sqrt(equal / n)

@@ -1,4 +1,4 @@
-"""Peers that mean harm: attacks of the catalogue on live processes, which go on serving."""
+"""Hostile peers: attacks of the catalogue on live processes, which keep serving others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small share of the faults that ``lab/claims/faults.py`` tries, on real processes."""
+"""A small part of the faults that ``lab/claims/faults.py`` injects into real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fuzzing: a short run over every decoder, and each crash that a long one found."""
+"""Fuzzing: a short run over every decoder, and each crash that a long run found."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from tests.support.fuzz_targets import bloats, dies, hangs, raises, sound, targe
 PLAN = "[mechanism]\nepsilon = 1.0\n[columns.age]\nbounds = [0, 100]\n"
 
 
-# The engine itself
+# The engine
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_short_run_over_every_decoder():
 
 
 def test_some_messages_whose_fields_were_changed_are_accepted():
-    """Otherwise all are refused for one reason, such as an old protocol version."""
+    """Otherwise all cases would be refused for one reason, such as an old protocol version."""
     rng = Random(1)
     for made in samples().values():
         accepted = 0
@@ -131,7 +131,7 @@ def test_a_sample_that_its_own_decoder_refuses_is_noticed(tmp_path):
         of_files([(tmp_path / "note", b"{}")], refuse)
 
 
-# What it found, one by one
+# Its findings, one by one
 
 
 def test_a_message_without_its_list_is_refused():
@@ -288,7 +288,7 @@ def test_a_certificate_of_an_unknown_kind_is_a_configuration_error(tmp_path):
 
 
 def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
-    """A peer's receipt brings its certificate along."""
+    """A peer's receipt includes its certificate."""
     kit = new_kit("shop", tmp_path)
     ca, cert, key = ((kit / f"{part}.pem").read_bytes() for part in ("ca", "cert", "key"))
     receipt = Identity("shop", ca, cert, key).sign(JOB, 3, bytes(32))

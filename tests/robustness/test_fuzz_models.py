@@ -1,4 +1,4 @@
-"""Saved models that fuzzing spoilt: each is refused with a sentence."""
+"""Saved models that fuzzing has spoilt are each refused with a sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robustness.fuzz.targets.models import zipped
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The files of a saved model of each library."""
+    """Return the files of a saved model of each library."""
     numbers = np.random.default_rng(0)
     X = pd.DataFrame({"a": numbers.uniform(0, 100, 200), "b": numbers.uniform(0, 1, 200)})
     y = (X.a > 50).astype(int)

@@ -1,4 +1,4 @@
-"""No raw value and no ID where it must not be; and the search for them finds what is planted."""
+"""No raw value or ID is where it must not be, and the search finds those that are planted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole pipeline, audited with its randomness fixed: sound passes, faulty is caught."""
+"""The whole pipeline, audited with fixed randomness: sound ones pass, faulty ones are caught."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from robustness.audits.pipeline_trial import (
 def test_all_that_leaves_a_sound_pipeline_stays_within_the_promise(name):
     found = audit(SOUND[name], SOME_RECORDS)
     assert found.finding is None
-    assert 0.999 < found.worst <= 1  # and the audit sees all of the loss there is
+    assert 0.999 < found.worst <= 1  # and the audit sees the whole loss
 
 
 @pytest.mark.parametrize("name", FAULTY)
@@ -35,7 +35,7 @@ def test_a_faulty_pipeline_is_caught(name):
 
 
 def test_the_cases_of_a_word_have_the_chances_of_the_table():
-    """What is enumerated is what is sampled: exactly, also where a word meets a threshold."""
+    """The enumeration equals sampling exactly, even where a word equals a threshold."""
     m = op.ClampMap(op.Domain(1, 3), 0.5)
     weights, bits = m.integer_table()
     cases = table_cases(distribution_of(m))
@@ -58,7 +58,7 @@ def test_a_record_leaves_a_transcript_for_each_output_and_no_more():
     pipeline = Pipeline(RECORD_BUDGET)
     for key, chosen in keys_of(RECORD_BUDGET):
         found = distribution(pipeline, (2, 2), key, chosen)
-        assert len(found) == (4 if chosen[0] else 3)  # three cells, and the symbol for a gap
+        assert len(found) == (4 if chosen[0] else 3)  # three cells and the symbol for a gap
 
 
 def test_transcripts_that_only_one_record_gives_have_no_ratio():

@@ -1,4 +1,4 @@
-"""What a draw takes must not depend on the value: neither how many random words nor the chance of
+"""The cost of a draw must not depend on the value: neither its random words nor the probability of
 the slow path."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLES = {
 
 @pytest.mark.parametrize("name", ALONE)
 def test_every_column_takes_as_many_random_words(name):
-    rows = 20_000  # more than a chunk
+    rows = 20_000  # more than one chunk
     taken = words_taken(ALONE[name], rows)
     assert len(taken) >= 3
     (words,) = set(taken.values())
@@ -49,7 +49,7 @@ def test_which_columns_a_row_releases_takes_as_many_words_whatever_it_holds():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_slow_path_of_a_table_is_as_likely_from_every_cell(name):
-    """Of the 2**48 coins of a cell and column exactly one is undecided, whatever the cell."""
+    """Whatever the cell, exactly one of the 2**48 coins of a cell and column is undecided."""
     distribution = TABLES[name]
     alias, up = distribution.alias, distribution.alias.column_bits
     columns, cells = 1 << up, distribution.inputs.size

@@ -1,4 +1,4 @@
-"""Child processes: pools that end, and working directories that none of them trusts."""
+"""Child processes: their pools end, and they do not trust the working directory."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ def refuse(number):
 
 
 class Awkward(Exception):
-    """An error that another process cannot rebuild."""
+    """An error that another process cannot unpickle."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")

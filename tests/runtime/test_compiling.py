@@ -1,4 +1,4 @@
-"""Loops are compiled, and numba imported, at their first call."""
+"""Loops are compiled, and numba is imported, at their first call."""
 
 from __future__ import annotations
 

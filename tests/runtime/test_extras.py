@@ -1,4 +1,4 @@
-"""What needs an extra: one sentence with the command that installs it, and exit status 2."""
+"""Without an extra: one sentence with the command that installs it, and exit status 2."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ key = "keys/ledger.key"
 
 @lru_cache(maxsize=1)
 def libraries():
-    """A process that has loaded what is no extra, and nothing of OpBoost."""
+    """Return a server process that has loaded everything but extras and OpBoost itself."""
     return PreforkServer("tests.support.preloaded_libraries")
 
 
 def without(extras, *words, cwd):
-    """Run the command line in a process that can import no package of these extras."""
+    """Run the command line in a process that cannot import the packages of these extras."""
     packages = [package for extra in extras for package in EXTRAS[extra]]
     with TemporaryDirectory() as folder:
         out, said = Path(folder) / "out", Path(folder) / "said"

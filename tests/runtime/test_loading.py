@@ -1,4 +1,4 @@
-"""Modules are loaded without garbage collection, and without packages that nothing here uses."""
+"""Modules are loaded without garbage collection, and without packages that are not needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opboost.runtime.child_processes import python_command
 
 
 def run(code: str) -> None:
-    """Run code in a process of its own, which freezes what it holds."""
+    """Run code in a separate process, which freezes its objects."""
     done = subprocess.run(
         python_command("-c", textwrap.dedent(code)), capture_output=True, text=True
     )

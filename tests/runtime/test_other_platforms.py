@@ -1,4 +1,4 @@
-"""Systems without fcntl, resource or /proc: one clear sentence, and the work goes on."""
+"""Systems without fcntl, resource or /proc: one clear sentence, and the work continues."""
 
 from __future__ import annotations
 

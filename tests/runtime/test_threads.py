@@ -1,4 +1,4 @@
-"""How many threads work gets, and that results do not depend on it."""
+"""The number of threads, and results that do not depend on it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_two_calls_run_side_by_side_and_limits_end(eight_cores):
 
     def limited(cells):
         with threads_limited(cells):
-            meet.wait()  # both are inside, whichever ends first
+            meet.wait()  # both are running, whichever ends first
         return cells
 
     before = threadpool_info()

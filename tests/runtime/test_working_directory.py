@@ -1,4 +1,4 @@
-"""Code that lies in the working directory: no process that OpBoost starts runs it."""
+"""No process that OpBoost starts runs code from the working directory."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ NAMES = (
     "pyspark", "runpy", "selectors", "signal", "socket", "subprocess", "tempfile", "venv",
     "xgboost",
 )  # fmt: skip
-"""What some child imports, early or late."""
+"""Modules that some child imports, early or late."""
 
 CONFIG = """
 [mechanism]
@@ -124,7 +124,7 @@ CHILDREN = {
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A working directory in which somebody left modules, beside what the children work on."""
+    """Return a working directory that holds somebody's modules besides the children's input."""
     home = tmp_path / "shared"
     home.mkdir()
     for name in NAMES:
@@ -140,7 +140,7 @@ def hostile(tmp_path):
 
 
 def started_in(home, program, *arguments):
-    """Run a program that lies elsewhere, as the command ``opboost`` does: it is safe itself."""
+    """Run a program from another folder, like the command ``opboost``, which is itself safe."""
     script = home.parent / "program.py"
     script.write_text("if __name__ == '__main__':" + program.replace("\n", "\n    "))
     command = [sys.executable, str(script), *arguments]
@@ -158,14 +158,14 @@ def test_a_child_runs_no_code_of_the_working_directory(hostile, child):
 
 
 def test_python_started_as_usual_does_run_such_code(hostile):
-    """The test would notice: this is what happens without ``-P``."""
+    """This happens without ``-P``, so the test above would notice."""
     command = [sys.executable, "-c", "import pyarrow"]
     assert subprocess.run(command, cwd=hostile, env=PLAIN).returncode == 99
     assert (hostile.parent / "ran").read_text() == "pyarrow\n"
 
 
 def test_interpreters_are_started_in_known_places_only():
-    """A new one has to keep off the working directory, too: see ``child_processes``."""
+    """A new place must avoid the working directory as well: see ``child_processes``."""
     folders = (Path(opboost.__file__).parent, Path(opboost_lab.__file__).parent)
     found = {
         str(file.relative_to(source.parent))
@@ -176,9 +176,9 @@ def test_interpreters_are_started_in_known_places_only():
     }
     assert found == {
         "opboost/auditing/independence.py",  # a fork, which imports nothing
-        "opboost/budgets/release_counts.py",  # asks whether this is a child, and starts none
+        "opboost/budgets/release_counts.py",  # asks whether this is a child, but starts none
         "opboost/runtime/child_processes.py",
-        "opboost/scale/cluster_booster.py",  # told to Spark, with PYTHONSAFEPATH
+        "opboost/scale/cluster_booster.py",  # passed to Spark, with PYTHONSAFEPATH
         "opboost/scale/clusters.py",  # the same
         "opboost_lab/bench/federated_peers.py",  # a script by its path
         "opboost_lab/bench/peer_scripts/fed_xgboost.py",  # forks

@@ -1,4 +1,4 @@
-"""A cluster that a configuration names trains the model, or is refused in one sentence."""
+"""A cluster that a configuration names trains the model or is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def address():
 
 @pytest.fixture
 def closed():
-    """Return an address at which nobody listens."""
+    """Return an address where nothing listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""A release in parts: one noise and one charge, wherever it is interrupted."""
+"""A release in parts draws noise once and charges once, wherever it is interrupted."""
 
 import os
 import shutil
@@ -151,7 +151,7 @@ def test_parts_that_are_missing_damaged_or_of_nobody_are_refused(tmp_path):
 
 
 def test_the_advice_about_a_damaged_release_helps(tmp_path):
-    """Damaged parts are made again with the same noise; for other damage, abandon the release."""
+    """Damaged parts are made again with the same noise; other damage ends the release."""
     target = with_secret(tmp_path / "out")
     with release_of(target, 2) as release:
         for number in (0, 1):
@@ -264,7 +264,7 @@ def assert_paid_once(home):
 
 
 class Killed(BaseException):
-    """Simulates a kill; no Exception, so that nothing treats it as a refusal."""
+    """Simulates a kill; it is not an Exception, so that nothing treats it as a refusal."""
 
 
 def stopping_at(monkeypatch, where, name, step, after=lambda *args: True):
@@ -356,7 +356,7 @@ def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
 
 @pytest.mark.parametrize("why", ["drawn", "cap"])
 def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp_path, why):
-    """With the command, on real files, no part, no secret and no entry is left."""
+    """With the command on real files, no part, no secret and no entry is left."""
     raw = files(tmp_path / "raw", parts=2)
     (tmp_path / "b.toml").write_text(toml(AGE_ONLY))
     more = ("-c", tmp_path / "b.toml", "--engine", "local", "--workers", "1")
@@ -376,7 +376,7 @@ def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp
         assert not [f.name for f in tmp_path.iterdir() if "second" in f.name]
     with opened(tmp_path) as ledger:
         assert [e.number for e in ledger.entries()] == before
-    pq.write_table(people(50, 500), tmp_path / "others.parquet")  # in the place of the first
+    pq.write_table(people(50, 500), tmp_path / "others.parquet")  # instead of the first
     others = run("desensitize", tmp_path / "others.parquet", *more, "-o", tmp_path / "second")
     assert others[0] == 0, others
 
@@ -394,7 +394,7 @@ def test_who_is_drawn_while_parts_are_made_is_refused_in_the_end(tmp_path):
     with pytest.raises(op.PrivacyError, match=refused):
         desensitize(raw, AGE_ALONE, tmp_path / "out", progress=draw_between, **more)
     assert len(list((tmp_path / ".out.release" / "parts").iterdir())) == 2
-    (tmp_path / ".out.release" / "part-00001.json").unlink()  # so that a part is to be made again
+    (tmp_path / ".out.release" / "part-00001.json").unlink()  # so that a part must be made again
     with pytest.raises(op.PrivacyError, match=refused):
         desensitize(raw, AGE_ALONE, tmp_path / "out", **more)
     assert (tmp_path / ".out.release" / "secret").exists()

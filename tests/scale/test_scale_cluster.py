@@ -1,4 +1,4 @@
-"""The clusters that a release starts: nobody but the release can reach them."""
+"""The clusters that a release starts: only the release can use them."""
 
 import contextlib
 import http.client
@@ -23,11 +23,11 @@ ROUTES = ("/", "/status", "/info/main/workers.html", "/json/counts.json", "/metr
 
 
 def runs_code(address, security=None):
-    """Whether a client with these credentials, or none, gets a task done."""
+    """Return whether a client with these credentials, or none, can run a task."""
     try:
         with distributed.Client(address, security=security, timeout=5, set_as_default=False) as c:
             return c.submit(os.getpid, pure=False).result(timeout=5) > 0
-    except Exception:  # whatever Dask makes of a connection that was refused
+    except Exception:  # whatever Dask raises for a refused connection
         return False
 
 
@@ -46,7 +46,7 @@ def handshake(listener):
     """Return how a TLS connection without a certificate ends."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.maximum_version = ssl.TLSVersion.TLSv1_2  # later ones refuse after the handshake
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # later versions refuse after the handshake
     with (
         socket.create_connection((listener.address, listener.port), timeout=3) as plain,
         context.wrap_socket(plain) as secure,
@@ -65,7 +65,7 @@ def test_the_sockets_of_this_process_are_found():
 
 @pytest.fixture
 def seen(tmp_path):
-    """What an outsider can reach while a cluster started by desensitize works."""
+    """Return what an outsider can reach while a cluster started by desensitize works."""
     before, path, found = listeners(os.getpid()), list(sys.path), {}
 
     def look(done, parts):
@@ -99,7 +99,7 @@ def seen(tmp_path):
     return found
 
 
-@pytest.mark.filterwarnings("default")  # of clients that are turned away
+@pytest.mark.filterwarnings("default")  # about rejected clients
 def test_a_dask_cluster_of_ones_own_is_closed_to_everybody_else(seen):
     assert {s.address for s in seen["listeners"]} == {"127.0.0.1"}
     assert seen["runs code"] == {"the release": True, "no key": False, "another key": False}
@@ -112,7 +112,7 @@ def test_a_dask_cluster_of_ones_own_is_closed_to_everybody_else(seen):
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
-@pytest.mark.filterwarnings("default")  # of Spark's own
+@pytest.mark.filterwarnings("default")  # from Spark itself
 def test_a_spark_session_of_ones_own_listens_on_loopback_and_wants_a_secret(tmp_path):
     sql = pytest.importorskip("pyspark.sql")
     found = {}

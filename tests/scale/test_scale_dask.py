@@ -1,4 +1,4 @@
-"""A release on a Dask cluster whose workers are killed: the noise is that of an undisturbed run."""
+"""A release on a Dask cluster whose workers are killed has the noise of an undisturbed run."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ PARTS, ROWS = 12, 40
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers that are processes of their own, restarted by their nannies when they die."""
+    """Yield a client of two worker processes, which their nannies restart when they die."""
     with dask_client(2) as client:
         yield client
 

@@ -44,7 +44,7 @@ def ending_once(home):
     return rows
 
 
-@pytest.mark.filterwarnings("default")  # of Spark's own
+@pytest.mark.filterwarnings("default")  # from Spark itself
 def test_a_frame_and_files_get_the_noise_that_they_have_everywhere(tmp_path, session):
     raw = files(tmp_path / "raw", parts=3, rows=50)
     expected = with_secret(tmp_path / "expected")

@@ -1,4 +1,4 @@
-"""Training on a Dask cluster of real processes: the model of one machine."""
+"""Training on a Dask cluster of real processes gives the model of one machine."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_workers_pass_over_their_rows_in_each_step_of_em(shop, client, monkeypat
     monkeypatch.setattr(DaskBlocks, "map", seen)
     ours = trained(shop, "two", DaskXGBoost(client, PARAMS), denoise=True, memory=memory)
     assert ours.denoised_
-    assert {6} <= set(passes) <= {5, 6}  # five blocks where a fifth of the rows is held out
+    assert {6} <= set(passes) <= {5, 6}  # five blocks if a fifth of the rows is held out
     assert len(passes) > 1
     mine, theirs = (m._model.posterior.distribution.member.P for m in (alone, ours))
     assert np.allclose(mine, theirs, atol=2e-3)

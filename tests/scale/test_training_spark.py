@@ -1,4 +1,4 @@
-"""Training on a real Spark session: the model of one machine."""
+"""Training on a real Spark session gives the model of one machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
 def session():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Spark's own, about its future
+        warnings.simplefilter("ignore")  # from Spark itself, about its future
         from pyspark.sql import SparkSession
 
         made = (

@@ -1,4 +1,4 @@
-"""Our own walk through trees says what the boosters' libraries say, and trees keep to a party."""
+"""Our own tree traversal agrees with the boosters' libraries, and trees keep to a party."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_free_model_is_no_sum_over_parties(booster: str) -> None:
 
 
 class Own:
-    """A booster of one's own."""
+    """A user-defined booster."""
 
     def train(self, problem: Problem) -> None:
         raise AssertionError("never asked")

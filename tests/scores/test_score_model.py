@@ -1,4 +1,4 @@
-"""A score's model on the wire: whatever comes is refused or evaluated, and the rest is exact."""
+"""A score model on the wire is either refused or evaluated exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People in stored releases: scored by their ID with the posterior, without asking a party."""
+"""People in stored releases are scored by ID with the posterior, without asking a party."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ id = "customer"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with a stored release of sixty people, and a model of such columns."""
+    """Return a folder with a stored release of sixty people, and a model of such columns."""
     rng = np.random.default_rng(0)
     n = 400
     table = pd.DataFrame(
@@ -128,7 +128,7 @@ def copied(folder, target):
 
 
 def changed(folder, **values):
-    """The same folder with another manifest."""
+    """Write another manifest into the same folder."""
     plain = json.loads(atomic_files.read_checked(folder / "_manifest.json", ""))
     data = json.dumps({**plain, **values}).encode()
     (folder / "_manifest.json").write_bytes(atomic_files.with_checksum(data))
@@ -166,7 +166,7 @@ def test_folders_that_do_not_fit_are_refused_before_anybody_is_answered(made, tm
     changed(other, noise={"pay": {"mechanism": {}, "gaps": None}})
     with pytest.raises(DataError, match="through other noise than the model was trained for"):
         ReleasedPeople([other], ["customer"], model)
-    # Version 0.1 wrote promises alone, and in these words.
+    # Version 0.1 wrote only promises, in these words.
     promised = "pay: 1.5-dLDP a cell (at most 13.5 in all)\ncity: 1.5-LDP"
     changed(other, noise={}, guarantee=promised)
     assert len(ReleasedPeople([other], ["customer"], model)) == 60

@@ -67,7 +67,7 @@ def number(text):
 
 
 def opened(process, said):
-    """The port that the server prints."""
+    """Return the port that the server prints."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         assert process.poll() is None, said.read_text()

@@ -1,4 +1,4 @@
-"""Rows over HTTP: the scores of ``predict``, and one sentence with a status for anything else."""
+"""Scoring over HTTP: the scores of ``predict``, or a status and one sentence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.asking import ask, post
 
 CITIES = ["north", "south", None]
 SECRET = 31337.25
-"""A value that no answer, log or metric may show."""
+"""A value that no answer, log or metric may contain."""
 
 
 @pytest.fixture(scope="module")
@@ -249,14 +249,14 @@ def test_a_defect_is_named_without_its_message(model, monkeypatch, capfd):
     monkeypatch.setattr(scorer, "score", lambda *_: {}[SECRET])
     app = application(scorer, Limits(), Access(None, local=True))
     row = dict.fromkeys(scorer.names)
-    with pytest.raises(KeyError):  # starlette raises it again for the server, which says nothing
+    with pytest.raises(KeyError):  # starlette raises it again; the server stays silent
         post(app, "/score", {"rows": [row]})
     told = capfd.readouterr().err
     assert "KeyError, a defect of OpBoost." in told
     assert str(SECRET) not in told
 
 
-# Who may ask
+# Access
 
 
 def test_a_key_is_asked_for_everywhere_but_for_probes(model):

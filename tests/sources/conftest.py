@@ -1,4 +1,4 @@
-"""Servers that the tests of sources share; each is started once, where a test needs it."""
+"""Servers that the tests of sources share; each is started once, when a test needs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def s3():
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch, tmp_path):
-    """The environment of a user who set what the page says, and nothing else."""
+    """Set the environment of a user who follows the page, and nothing else."""
     for name in ("PGUSER", "PGHOST", "PGSSLMODE", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "no-pgpass"))

@@ -1,4 +1,4 @@
-"""Every kind of source gives the same rows as a file, in pieces, and notices a change."""
+"""Every kind of source gives the same rows as a file, in pieces, and detects changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TABLE = pa.table(
 
 @dataclass
 class Place:
-    """A table in a source, and how somebody else changes it."""
+    """A table in a source, and a function with which somebody else changes it."""
 
     uri: str
     change: object
@@ -112,12 +112,12 @@ def test_a_source_gives_the_rows_of_the_table_in_pieces(place):
 def test_a_change_between_two_passes_is_noticed_before_the_first_row(place):
     source = table_address(place.uri)
     read(source)
-    read(source, columns=["id"])  # as it was: nothing is said
+    read(source, columns=["id"])  # unchanged, so nothing is raised
     place.change()
     with pytest.raises(DataError, match="changed between two passes") as refused:
         next(pieces(table_files(source)[0], columns=["id"]))
     assert "person" not in str(refused.value)
-    read(table_address(place.uri))  # a reader that begins now sees the new rows
+    read(table_address(place.uri))  # a new reader sees the new rows
 
 
 def test_a_change_is_noticed_by_another_process_too(place):

@@ -1,4 +1,4 @@
-"""URIs of tables: what they name, and that no password stays in one."""
+"""URIs of tables: what they name, and that they never keep a password."""
 
 from __future__ import annotations
 
@@ -68,4 +68,4 @@ def test_a_query_keeps_every_sign_and_a_percent_is_escaped():
         "sslmode": "disable",
         "query": "SELECT a&1, b FROM t WHERE c LIKE '%=?#'",
     }
-    assert str(uri) == "postgresql://h/shop"  # a query may hold values, so nothing shows it
+    assert str(uri) == "postgresql://h/shop"  # a query may contain values, so it is never shown

@@ -1,4 +1,4 @@
-"""The verbs on tables of a database and a store, as on files; and what they refuse."""
+"""The verbs work on tables in databases and stores as on files, or refuse."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ bounds = [0, 20]
 
 @pytest.fixture
 def job(folder, people, postgres):
-    """A bank whose table is in DuckDB, and a shop whose table is in PostgreSQL."""
+    """Make a bank whose table is in DuckDB, and a shop whose table is in PostgreSQL."""
     (folder / "bank").mkdir()
     with duckdb.connect(str(folder / "bank" / "bank.duckdb")) as connection:
         connection.register("given", people.select(["customer", "age", "paid_back"]))

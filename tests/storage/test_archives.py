@@ -1,4 +1,4 @@
-"""Saved estimators that would fill the memory: they are refused before anything is allocated."""
+"""Saved estimators that would fill the memory are refused before anything is allocated."""
 
 import copy
 import io
@@ -17,14 +17,14 @@ from opboost.storage import archives
 from robustness.fuzz.targets.models import zipped
 
 LITTLE = 80_000_000
-"""Bytes that refusing a file may take; each of those here would take 120 million or more."""
+"""Bytes that refusing a file may take; loading any of these would take 120 million or more."""
 
 MANY = 30_000_000
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The members of a saved estimator of each library."""
+    """Return the members of a saved estimator of each library."""
     numbers = np.random.default_rng(0)
     X = pd.DataFrame({"a": numbers.uniform(0, 100, 200), "b": numbers.uniform(0, 1, 200)})
     y = np.where(X.a > 50, "more", "less")
@@ -40,13 +40,13 @@ def saved(tmp_path_factory):
         ).fit(X, y)
         file = tmp_path_factory.mktemp("models") / booster
         model.save(file)
-        op.load(file)  # what is imported then is not of the file
+        op.load(file)  # so that imports do not count as the file's memory
         found[booster] = archives.read_archive(file)
     return found
 
 
 def refused(tmp_path, members, words):
-    """Load an archive of these members; it is refused in little memory."""
+    """Check that an archive of these members is refused, with little memory."""
     file = tmp_path / "model.opboost"
     file.write_bytes(members if isinstance(members, bytes) else deflated(members))
     assert file.stat().st_size < 2**20
@@ -70,7 +70,7 @@ def npy(array):
 
 
 def header(shape, dtype, data=b""):
-    """An array's file that declares this shape and type, and holds these bytes."""
+    """Return an array file that declares this shape and type and holds these bytes."""
     file = io.BytesIO()
     about = {"descr": dtype, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, about)
@@ -78,7 +78,7 @@ def header(shape, dtype, data=b""):
 
 
 def repeated(name, data, times):
-    """An archive whose directory names one member again and again."""
+    """Return an archive whose directory names the same member many times."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(name, data)
@@ -146,7 +146,7 @@ def test_a_compressed_model_in_the_archive_is_not_unpacked(saved, tmp_path):
 
 @pytest.mark.parametrize("kept", [True, False], ids=["each its own name", "no name"])
 def test_an_array_that_a_model_asks_for_again_and_again_is_read_once(saved, tmp_path, kept):
-    """Each request would be a copy of it."""
+    """Otherwise each request would make a copy."""
     inside = archives.read_inner_archive(saved["gbdt"]["model.skops"])
     schema = json.loads(inside["schema.json"])
     inside["large.npy"] = npy(np.zeros(100_000))
@@ -188,7 +188,7 @@ def test_classes_that_would_fill_the_memory_are_refused(saved, tmp_path, classes
 
 
 def test_whatever_can_be_saved_can_be_loaded(tmp_path, monkeypatch):
-    """A model of trees that are all the same shrinks so far that it looks like a bomb."""
+    """A model of identical trees compresses so well that it looks like a bomb."""
     monkeypatch.setattr(archives, "_SMALL_FILE_BYTES", 1)
     X = pd.DataFrame({"a": np.linspace(0, 100, 200)})
     model = op.OpBoostRegressor(

@@ -1,4 +1,4 @@
-"""Claims as functions, which can be run on real mechanisms and on broken ones."""
+"""Checks that can be run on real mechanisms and on broken ones."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def counts_of(samples, outputs):
 
 
 class ScriptedSource:
-    """A source of the words and bits that the test gives, and of no others."""
+    """A source of exactly the words and bits that the test gives."""
 
     def __init__(self, words, bits=(), spare=None):
         self._words = np.asarray(words, dtype=np.uint64)

@@ -42,7 +42,7 @@ def killed_at_every_step(work, home, places):
 
 def main(module, name, home, places):
     work = getattr(importlib.import_module(module), name)
-    with tempfile.TemporaryDirectory() as scratch:  # loads once what each child would load again
+    with tempfile.TemporaryDirectory() as scratch:  # load once, for all children
         work(Path(shutil.copytree(home, Path(scratch) / "home")))
     step, killed = 0, True
     while killed:

@@ -1,4 +1,4 @@
-"""A ledger, and releases through it."""
+"""Open a ledger and release tables through it."""
 
 from __future__ import annotations
 

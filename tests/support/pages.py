@@ -19,7 +19,7 @@ from opboost.explorer.server import listening, prepared
 from tests.support.browser import browser
 
 PICTURES = os.environ.get("OPBOOST_SCREENSHOTS", "")
-"""A folder for screenshots; by default none are taken."""
+"""The folder for screenshots; by default, none are taken."""
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def browsing():
 
 @contextlib.contextmanager
 def page_of(opened, address, *, width=1280, scheme="light", **more):
-    """Open a page in a context of its own; it must ask only the server, and log no error."""
+    """Open a page in a new context; it may contact only the server, and must log no error."""
     size = {"width": width, "height": 900}
     context = opened.new_context(viewport=size, color_scheme=scheme, **more)
     asked, errors = [], []

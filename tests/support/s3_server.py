@@ -39,7 +39,7 @@ class S3Server:
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """Run a server with one bucket; it accepts any credentials unless configured otherwise."""
+    """Run a server with one bucket, which accepts any credentials unless configured otherwise."""
     reason = "no S3 server here: pip install 'moto[s3]' flask flask-cors to run this test"
     ThreadedMotoServer = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Messages as OpBoost 0.1.0 wrote them, of version 1."""
+"""Messages of protocol version 1, as OpBoost 0.1.0 wrote them."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_errata_22_beta_as_printed_counts_ties_more_than_once():
 
 
 def test_cor_maximum_gain_holds_on_data():
-    """Pr[best gain after >= best gain before] >= beta at the best split, by simulation."""
+    """Simulate that Pr[best gain after >= best gain before] >= beta at the best split."""
     data = load_diabetes()
     raw, y = data.data[:60, 2], data.target[:60]
     grid = op.Domain(1, 100)

@@ -19,7 +19,7 @@ from tools.manual.session import Session, followed, typed
 from tools.manual.tables import FOLDER, tables
 
 KNOWN = {"console", "csv", "ini", "python", "toml"}
-"""What a block may be; ini is a unit file for systemd."""
+"""The kinds of blocks; ini is a unit file for systemd."""
 
 PAGES = [page for page in pages() if any(blocks(page))]
 
@@ -103,7 +103,7 @@ def load_as_what_it_is(block, folder):
     elif re.search(r"^\[columns\.", block.text, re.M):
         parse(block.text, "the page")
     else:
-        validated(block.text, "the page")  # a part of a file
+        validated(block.text, "the page")  # part of a file
 
 
 def test_a_configuration_with_a_mistake_is_seen(tmp_path):

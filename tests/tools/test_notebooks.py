@@ -1,4 +1,4 @@
-"""The notebooks: their code runs, and prints what is kept in them."""
+"""The notebooks: their code runs and prints the stored output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def close(kept, printed):
-    """The same words, and numbers within a tenth (of the number, or of a hundredth)."""
+    """Return whether the words are the same and numbers agree within 10 % or 0.001."""
     pairs = zip(NUMBER.findall(kept), NUMBER.findall(printed), strict=True)
     near = all(abs(float(a) - float(b)) <= 0.1 * max(abs(float(a)), 0.1) for a, b in pairs)
     return near and _words(kept) == _words(printed)
@@ -36,7 +36,7 @@ def test_close_is_about_words_and_numbers():
 def test_a_notebook_prints_what_is_kept_in_it(path, monkeypatch):
     monkeypatch.chdir(FOLDER.parent)
     plt.switch_backend("agg")
-    plt.close("all")  # what other tests drew
+    plt.close("all")  # releases of other tests
     names = {"__name__": "__main__"}
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] != "code":

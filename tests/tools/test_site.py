@@ -1,4 +1,4 @@
-"""The site: what is built, and the check of it."""
+"""The site: its content, and the check of its links."""
 
 from __future__ import annotations
 

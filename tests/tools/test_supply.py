@@ -1,4 +1,4 @@
-"""Locks with hashes, the audit of them, and the bill of materials."""
+"""Locks with hashes, their audit, and the bill of materials."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FLAW = {
 
 @contextmanager
 def service(answer):
-    """A server on loopback: ``answer`` gives status and text for a path, or a posted object."""
+    """Serve on loopback; ``answer`` returns status and text for a path or a posted object."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -80,7 +80,7 @@ def service(answer):
 
 
 def flat(extra):
-    """The lines of an extra, with those of the extras that it names in their place."""
+    """Return the lines of an extra, with those of other extras instead of their names."""
     lines = []
     for line in EXTRAS[extra]:
         named = Requirement(line)

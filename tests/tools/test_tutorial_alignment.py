@@ -1,8 +1,8 @@
 """The tutorial: a bank and a shop whose tables were never meant for each other.
 
 Their CSV files spell customers differently (case, spaces, Unicode form), are in another order,
-overlap in part, and the shop's holds some customers twice.  By bundles and by network, with every
-command as a process of its own, they arrive at the same model.
+overlap in part, and the shop's has some customers twice.  By bundles and by network, with every
+command as a separate process, they arrive at the same model.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ def surname(person):
 
 
 def at_the_bank(person):
-    """Composed letters, capitals, spaces around."""
+    """Return composed letters in capitals, surrounded by spaces."""
     return f"  {unicodedata.normalize('NFC', surname(person)).upper()} ", f"K{person:04d}"
 
 
 def at_the_shop(person):
-    """Letters and their marks apart, small, full-width digits."""
+    """Return decomposed small letters and full-width digits."""
     wide = "".join(chr(ord(d) + 0xFEE0) for d in f"{person:04d}")
     return unicodedata.normalize("NFD", surname(person)).lower(), f"k{wide}"
 
@@ -131,7 +131,7 @@ def town(tmp_path):
 
 
 def clients(shop, twice=()):
-    """The shop's table; ``twice`` stand in it a second time, spelt as the bank would."""
+    """Write the shop's table, with the people of ``twice`` again in the bank's spelling."""
     people = random.Random(2).sample(list(SHOP), len(SHOP))
     rows = [[*at_the_shop(p), *values(p, THEIRS)] for p in people]
     rows += [[*at_the_bank(p), *values(p, THEIRS)] for p in twice]
@@ -145,7 +145,7 @@ def opboost(folder, *words):
 
 
 def bundle(folder, verb, *given):
-    """``opboost bundle``; the path that it prints."""
+    """Run ``opboost bundle``; return the path that it prints."""
     where = [] if verb == "finish" else ["--to", "../carrier"]
     config = f"{folder.name}.toml"
     done = opboost(folder, "bundle", verb, "-c", config, *given, *where)
@@ -198,7 +198,7 @@ def test_two_companies_find_their_common_customers_and_learn_from_them(town):
     assert manifest["align"] == {"own": len(BANK), "theirs": theirs, "common": len(BOTH)}
     assert manifest["rows"] == len(BOTH)
 
-    # The model is worth having, also on people whom it has not seen.
+    # The model is useful, even for people whom it has not seen.
     unseen = pd.DataFrame(DATA.data[430:], columns=NAMES)[[*OWN, *THEIRS]]
     guess = op.load(model).predict(unseen)
     assert (guess == DATA.target[430:]).mean() > 0.85
@@ -207,7 +207,7 @@ def test_two_companies_find_their_common_customers_and_learn_from_them(town):
     by_network(town)
     assert tree_of_model(model) == found
 
-    # The ledger knows both alignments, and that nobody was noised twice.
+    # The ledger has both alignments, and shows that nobody was drawn twice.
     entries = json.loads(opboost(town / "shop", "ledger", "export", "-c", "shop.toml").stdout)
     kinds = [e["kind"] for e in entries]
     assert (kinds.count("align"), kinds.count("aligned")) == (2, 2)
@@ -215,7 +215,7 @@ def test_two_companies_find_their_common_customers_and_learn_from_them(town):
     drawn = [r.get("new_cells") for r in json.loads(shown.stdout)["releases"]]
     assert sum(filter(None, drawn)) == len(BOTH) * len(THEIRS)
 
-    # Nothing that a carrier or the other company holds tells who somebody is.
+    # Nothing that a carrier or the other company holds identifies anybody.
     spellings = [s.strip().encode() for p in BOTH for s in (*at_the_bank(p), *at_the_shop(p))]
     numbers = [s for s in spellings if np.any([c in b"0123456789" for c in s])]
     for file in [*town.glob("carrier/*"), *town.glob("*/state-*/**/*")]:

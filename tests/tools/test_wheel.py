@@ -1,4 +1,4 @@
-"""The wheels: the same bytes wherever they are built, a package each, and what is installed."""
+"""The wheels: the same bytes wherever they are built, one package each, and what they install."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def build(folder: Path, umask: int, **environment: str) -> Path:
-    """The last commit, cloned and built; pytest's own umask stays as it is."""
+    """Clone and build the last commit, without changing pytest's own umask."""
     subprocess.run(["git", "clone", "-q", ROOT, folder], umask=umask, check=True)
     (folder / "src/opboost/stray.py").write_text("secret = 'not committed'\n")
     made = subprocess.run(
@@ -45,7 +45,7 @@ def build(folder: Path, umask: int, **environment: str) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folders of two builds of the last commit, made in different places and settings."""
+    """Build the last commit in two places with different settings; return both folders."""
     place = tmp_path_factory.mktemp("wheel")
     one = build(place / "opboost", 0o022, TZ="UTC", LC_ALL="C")
     time.sleep(2.1)  # zip counts in steps of two seconds
@@ -93,7 +93,7 @@ def test_the_laboratory_goes_with_the_product_of_its_version():
 
 @pytest.fixture(scope="module")
 def installed(built, tmp_path_factory):
-    """The command of the product in an environment of its own, with its boosters and no more."""
+    """Install the product with its boosters in a new environment; return its command."""
     place = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True, timeout=120)
     pip = [place / "venv/bin/pip", "--disable-pip-version-check"]
@@ -169,7 +169,7 @@ def committed(folder: str) -> set[str]:
 
 
 def check_wheel(path: Path, folder: str, entry: bytes) -> set[str]:
-    """It is the committed package, its licence and nothing else; returns the package's files."""
+    """Check that a wheel is the committed package and its licence; return the package's files."""
     with zipfile.ZipFile(path) as wheel:
         names = set(wheel.namelist())
         info = next(name for name in names if name.endswith(".dist-info/METADATA")).split("/")[0]
@@ -192,7 +192,7 @@ def check_wheel(path: Path, folder: str, entry: bytes) -> set[str]:
 
 
 def check_sdist(path: Path, folder: str, more: set[str]) -> None:
-    """It tells neither who built it nor where, and builds the wheel."""
+    """Check that it reveals neither who built it nor where, and that it builds the wheel."""
     with tarfile.open(path) as archive:
         members = archive.getmembers()
     assert {(one.uid, one.gid, one.uname, one.gname) for one in members} == {(0, 0, "", "")}

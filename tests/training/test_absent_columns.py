@@ -1,4 +1,4 @@
-"""Columns that are not sent: what a posterior makes of them, and what partners are worth."""
+"""Columns that are not sent: how a posterior handles them, and what a partner is worth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = 1500
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A denoised model of a number, of categories and of an own column."""
+    """Train a denoised model of a number, of categories and of an own column."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 100, ROWS)
     city = np.where(rng.random(ROWS) < 0.8, x > 50, x <= 50)
@@ -49,7 +49,7 @@ def test_a_row_without_any_column_is_as_likely_of_a_class_as_the_classes_are(fit
     release = [absent_column(c, 3) for c in model.private_columns_]
     own = np.full((3, 1), np.nan, dtype=np.float32)
     chance = posterior.distribution.chances(posterior.coding.outputs(release, own))
-    # An own column without a value was never seen, so it tells nearly nothing about the class.
+    # Training had no missing own values, so they reveal next to nothing about the class.
     np.testing.assert_allclose(chance, np.tile(posterior.distribution.share, (3, 1)), atol=0.05)
 
 

@@ -1,4 +1,4 @@
-"""Columns of wide tables that tell nothing are left out of the model."""
+"""Uninformative columns of wide tables are left out of the model."""
 
 from __future__ import annotations
 

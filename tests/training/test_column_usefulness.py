@@ -1,4 +1,4 @@
-"""The usefulness of a column: its share, and an error that tells how far the share varies."""
+"""The usefulness of a column: its share, and an error that says how much the share varies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_error_is_the_spread_over_tables_drawn_anew(kind):
         errors.append(found["useful"].error)
         useless.append(found["useless"].explained / found["useless"].error)
     spread = float(np.std(shares, ddof=1))
-    assert 0.6 * spread < np.mean(errors) < 1.7 * spread  # 40 tables tell a spread within a fifth
+    assert 0.6 * spread < np.mean(errors) < 1.7 * spread  # 40 tables give the spread within 20 %
     assert abs(np.mean(useless)) < 0.7
     assert np.mean(np.abs(useless) > 3) < 0.1
 

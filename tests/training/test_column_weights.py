@@ -1,4 +1,4 @@
-"""Weights of columns from a pilot: which columns tell something about the label."""
+"""Weights of columns from a pilot: which columns are informative about the label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training on noisy rows beside the fit of models of clean rows."""
+"""Training on noisy rows while models of clean rows are fitted."""
 
 from __future__ import annotations
 

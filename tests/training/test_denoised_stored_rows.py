@@ -1,4 +1,4 @@
-"""Denoising from disk: the model that the same rows give in memory, and draws in files."""
+"""Denoising from disk gives the same model as in memory, and keeps draws in files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_blocks(monkeypatch):
 
 
 def people(rows, seed=1):
-    """Columns that go together, gaps, categories, and a column of the label party's own."""
+    """Return dependent columns, gaps, categories, and an own column of the label party."""
     rng = np.random.default_rng(seed)
     kind = rng.integers(0, 3, rows)
     wealth = np.array([0.2, 0.5, 0.8])[kind] + 0.1 * rng.normal(size=rows)

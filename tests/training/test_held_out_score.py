@@ -1,4 +1,4 @@
-"""What a training says about its model on rows that were held out."""
+"""What training reports about its model on held-out rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
 
 
 def people(rows, seed=0, task="binary"):
-    """Own column ``own``; ``helpful`` and ``useless`` belong to others."""
+    """Return an own column ``own``, and ``helpful`` and ``useless`` ones of others."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({name: rng.uniform(0, 10, rows) for name in ("own", "helpful", "useless")})
     lean = 0.4 * (table["own"] - 5) + 0.8 * (table["helpful"] - 5)
@@ -149,7 +149,7 @@ def test_rows_denoised_on_disk_are_scored_as_those_in_memory(task, tmp_path, mon
 
 
 def test_a_score_on_disk_does_not_know_the_held_out_labels():
-    """Draws made with the labels of held-out rows would predict labels that nothing tells."""
+    """Draws made with the labels of held-out rows would predict even random labels."""
     table, y = people(2500)
     drawn = np.random.default_rng(5).permutation(y)
     score = trained(table, drawn, memory="external", denoise=True, random_state=0).held_out_score_
@@ -181,7 +181,7 @@ def test_the_score_is_saved_with_the_model(tmp_path):
 
 
 def simulated(told, rows=6000, draws=32, seed=0):
-    """A clean score x, its noisy release z, and x drawn given z; the label follows ``told`` · x.
+    """Return a clean score x, its release z, x drawn given z, and a label from ``told`` · x.
 
     x and the noise are normal, so that P(x | z) is known exactly.
     """
@@ -219,7 +219,7 @@ def test_the_estimate_of_r2_meets_the_truth(told):
 
 
 def test_what_own_columns_tell_is_not_credited_to_private_ones():
-    """F adds noise to a good model of own columns: b must fall although F predicts well."""
+    """F adds noise to a good model of own columns: b must fall even though F predicts well."""
     rng = np.random.default_rng(3)
     own = rng.normal(size=5000)
     y = (rng.random(5000) < 1 / (1 + np.exp(-2 * own))).astype(int)

@@ -1,4 +1,4 @@
-"""Grids of up to 2,048 cells: modelled in runs of cells, drawn as cells."""
+"""Grids of up to 2,048 cells are modelled in runs of cells and drawn as cells."""
 
 from __future__ import annotations
 

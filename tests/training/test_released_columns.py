@@ -1,4 +1,4 @@
-"""Released columns as codes: every way of reading them gives the released values."""
+"""Released columns as codes: every way to read them gives the released values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_outputs_are_read_from_codes_whatever_the_codebook():
     outputs = coding.outputs(release, NOTHING)
     assert outputs.codes[:, 0].tolist() == [6, 10, 1, 10]  # 10 cells, then "not sent"
     assert outputs.bits.tolist() == [[1, 0, 0], [2, 0, 0], [1, 1, 0], [2, 0, 0]]
-    whole = Codebook(np.arange(3, 13))  # as if the wire had sent the whole grid
+    whole = Codebook(np.arange(3, 13))  # as if the whole grid had been sent
     part = CodedColumn(np.array([6, 0, 1, 0]), whole, GAPS)
     again = coding.outputs([ReleasedColumn(NUMBER, (part,), 0.5), release[1]], NOTHING)
     assert np.array_equal(again.codes, outputs.codes)

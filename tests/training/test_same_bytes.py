@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def people() -> tuple[pd.DataFrame, np.ndarray]:
-    """Columns that vary together, so that latent classes are fitted too."""
+    """Return dependent columns, so that latent classes are fitted, too."""
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 3, ROWS)
     table = pd.DataFrame(
@@ -48,7 +48,7 @@ PRIVATE = {
 
 
 def digest(model: op.OpBoostRegressor) -> str:
-    """Of the saved file."""
+    """Return the digest of the saved file."""
     assert model.denoised_
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.opboost"
@@ -57,7 +57,7 @@ def digest(model: op.OpBoostRegressor) -> str:
 
 
 def estimator(kind: str = "xgboost") -> str:
-    release_counts.begin_anew()  # a second release of a process states that it is the second
+    release_counts.begin_anew()  # else the second release in a process would say so
     table, y = people()
     model = op.OpBoostRegressor(
         **PRIVATE,
@@ -72,7 +72,7 @@ def estimator(kind: str = "xgboost") -> str:
 
 
 def federation(folder: Path) -> str:
-    """By-party trees of a label party, from a ledger whose draws stand."""
+    """Train by-party trees with a ledger that keeps its draws; return the model's digest."""
     table, y = people()
     plan = op.RecordPlan.of(op.Budget.record(20.0, task="regress"), **PRIVATE)
     with op.Ledger(folder / "ledger", folder / "key", op.Caps(person=50.0)) as ledger:
@@ -106,7 +106,7 @@ def test_three_fits_are_the_same_one_of_them_in_a_fresh_process(tmp_path: Path) 
 
 
 def test_compiled_functions_that_round_freely_are_inlined_where_they_are_called() -> None:
-    """Otherwise the process that compiles and one that reads the cache may link two copies."""
+    """Otherwise a process that compiles and one that reads the cache may link different copies."""
     kernels = {**vars(mixture_kernel), **vars(maximisation_kernel)}
     loops = {n: f for n, f in kernels.items() if isinstance(f, CompiledLoop)}
     compiled = {n: f.dispatcher() for n, f in loops.items()}

@@ -1,4 +1,4 @@
-"""The figure by which predictions are judged, against scikit-learn."""
+"""The metric by which predictions are judged, compared with scikit-learn's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_auc_is_bit_for_bit_that_of_scikit_learn(seed, rows, levels, data):
     y = rng.integers(0, 2, rows)
     y[:2] = 0, 1
     kind = data.draw(st.sampled_from([np.float32, np.float64]))
-    noise = data.draw(st.sampled_from([0.0, 0.3, 3.0]))  # straight, bent and ragged curves
+    noise = data.draw(st.sampled_from([0.0, 0.3, 3.0]))  # straight, curved and ragged curves
     chances = (np.round((y + noise * rng.random(rows)) / 4 * levels) / levels).astype(kind)
     assert roc_auc(y, chances) == roc_auc_score(y, chances)
 

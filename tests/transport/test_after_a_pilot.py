@@ -1,4 +1,4 @@
-"""After a pilot, and after the job: the usefulness of each column, and the model's card."""
+"""The usefulness of each column after a pilot and after the job, and the model's card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.transport.test_pilot_over_network import ROWS, federation, told
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
-    """A finished job by bundles, and the output of ``plan`` at three points of it."""
+    """Finish a job by bundles; return it and the output of ``plan`` at three points."""
     office = Office(federation(tmp_path_factory.mktemp("pilot")))
     bank = office.made.config(LABEL_PARTY)
     bank.write_text(bank.read_text() + '\n[card]\npurpose = "Find who is ill."\n')

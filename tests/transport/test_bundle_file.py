@@ -1,4 +1,4 @@
-"""Bundles: opened by the right party, in the right place, once; refused in every other case."""
+"""Bundles open for the right party, at the right step, once; in every other case, they do not."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
     second = shop.write({"schema": b"s"}, certs.identity("shop"), certs.public("bank"), used)
     assert [e.number for e in shop.entries] == [1, 4]
 
-    # The command may be repeated: the same bundle again, and nothing more is remembered.
+    # Repeating the command gives the same bundle and changes nothing.
     taken(shop, out, "export", 1)
     assert shop.written() == second
     # A second first step, however well signed, is refused.
@@ -323,7 +323,7 @@ def test_a_conversation_goes_on_by_one_step_at_a_time(certs, tmp_path):
     assert bank.due() is None
     assert "was used before" in refused_by(bank, second, certs, "split-query", 4)
 
-    # All of it is on disk: another process refuses the same.
+    # All of this is on disk, so another process refuses the same.
     later = BundleChain(tmp_path / "shop", pair())
     assert "was used before" in refused_by(later, out, certs)
     assert "'opboost bundle export' does not take" in refused_by(later, third, certs)
@@ -368,7 +368,7 @@ def test_the_verb_certs_makes_encryption_keys(tmp_path):
     key = tmp_path / "shop" / "encryption.key"
     assert key.stat().st_mode & 0o777 == 0o600
     first, public = key.read_bytes(), (tmp_path / "shop.public").read_bytes()
-    # Again: the key stays, the public half is certified anew.
+    # Repeated, it keeps the key and certifies the public half anew.
     status, out, _ = run("certs", "encryption", tmp_path / "shop")
     assert (status, out.strip()) == (0, str(tmp_path / "shop.public"))
     assert key.read_bytes() == first
@@ -379,7 +379,7 @@ def test_the_verb_certs_makes_encryption_keys(tmp_path):
     assert status == 2
     assert "chmod 600" in words
     key.chmod(0o600)
-    # Moved away: no other is made in its place.
+    # If the key was moved away, no other is made in its place.
     moved = key.rename(tmp_path / "moved.key")
     status, _, words = run("certs", "encryption", tmp_path / "shop")
     assert (status, "--key" in words, key.exists()) == (2, True, False)
@@ -388,7 +388,7 @@ def test_the_verb_certs_makes_encryption_keys(tmp_path):
     assert not key.exists()
     again = (tmp_path / "shop.public").read_bytes()
     assert json.loads(again)["key"] == json.loads(public)["key"]
-    # Lost: a new one.
+    # If the key is lost, a new one is made.
     (tmp_path / "shop.public").unlink()
     add_encryption(tmp_path / "shop")
     assert key.read_bytes() != first
@@ -427,7 +427,7 @@ for line in sys.stdin:
         chain.write(items, certs.identity("bank"), certs.public("shop"))
     os._exit(0)
 """
-"""For each line, write the bundle in a fork of this process: its number, and how it ended."""
+"""For each line, write the bundle in a fork; print the fork's number and how it ended."""
 
 
 def test_a_kill_while_a_bundle_is_written_leaves_all_or_nothing(certs, tmp_path):
@@ -439,7 +439,7 @@ def test_a_kill_while_a_bundle_is_written_leaves_all_or_nothing(certs, tmp_path)
     ) as sealing:
 
         def sealed(killed_after=None):
-            """Begin to write; how the process ended."""
+            """Begin to write; return how the process ended."""
             sealing.stdin.write("\n")
             process = int(sealing.stdout.readline())
             if killed_after is not None:

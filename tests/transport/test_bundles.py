@@ -1,4 +1,4 @@
-"""A job by bundles: it gives the same model as over the network, and nothing else changes."""
+"""A job by bundles gives the same model as over the network, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_party_that_is_killed_at_any_moment_repeats_its_command(tmp_path, alig
     assert sum(r.get("new_cells") or 0 for r in shown["releases"]) == 2 * ROWS
     states = [tmp_path / p / "state" for p in (LABEL_PARTY, "shop")]
     assert not [f for state in states for f in state.glob("*/bundles/opening-*")]
-    # Secrets and points have served, and are gone.
+    # Secrets and points are no longer needed, and are gone.
     assert not [f for state in states for f in state.rglob("secret")]
     assert not [f for state in states for f in state.glob("**/*.label")]
 

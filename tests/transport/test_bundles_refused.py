@@ -59,7 +59,7 @@ def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(o
     assert refused(office, LABEL_PARTY, "split-query", first["shop"])[0] == 4
     exports = {p: office.written(p, "export", first[p])[LABEL_PARTY] for p in office.made.parties}
 
-    # Damaged on the way, or put together from parts of two.
+    # Bundles that were damaged on the way, or spliced from two.
     damaged = Path(exports["shop"]).with_name("damaged.bundle")
     whole = Path(exports["shop"]).read_bytes()
     other = Path(exports["telco"]).read_bytes()
@@ -77,11 +77,11 @@ def test_bundles_that_are_not_due_here_and_now_are_refused_and_nothing_changes(o
     assert "are both from 'shop'" in refused(office, LABEL_PARTY, "split-query", *both)[1]
     wrong = refused(office, LABEL_PARTY, "finish", exports["shop"])[1]
     assert "it is for 'opboost bundle split-query'" in wrong
-    # One that is good and one that is not: neither is used.
+    # With one valid bundle and one invalid, neither is used.
     mixed = [exports["shop"], first["telco"]]
     assert refused(office, LABEL_PARTY, "split-query", *mixed)[0] == 4
 
-    # Bundles may come one by one; then it goes on.
+    # Bundles may arrive one by one; after the last, the job continues.
     said = office.run(LABEL_PARTY, "split-query", exports["shop"])
     assert (said["written"], said["waiting"]) == ([], {"telco": "export"})
     queries = office.written(LABEL_PARTY, "split-query", exports["telco"])
@@ -99,7 +99,7 @@ def test_a_used_bundle_is_refused_also_later(small):
     status, words = refused(small, LABEL_PARTY, "align")
     assert (status, "--again" in words) == (2, True)
 
-    # A new run of the job does not take bundles of the old one, nor does the party mix them up.
+    # A new run of the job accepts no bundles of the old one.
     second = small.begun("--again")["shop"]
     assert "belongs to job" in refused(small, LABEL_PARTY, "split-query", export)[1]
     assert "was used before" in refused(small, "shop", "export", first)[1]
@@ -140,7 +140,7 @@ def test_a_revoked_party_and_a_stranger_are_turned_away(office):
     config = office.made.config(LABEL_PARTY)
     config.write_text(config.read_text() + "\n[peers.shop]\nrevoked = true\n")
     assert "'shop', which is revoked" in refused(office, LABEL_PARTY, "split-query", export)[1]
-    # The others go on without it.
+    # The others continue without it.
     export = office.written("telco", "export", first["telco"])[LABEL_PARTY]
     assert set(office.written(LABEL_PARTY, "split-query", export)) == {"telco"}
 
@@ -201,7 +201,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
 
 
 def first_refusal(office, lie, changes):
-    """A feature party opens its ledger; it sends, keeps and records nothing."""
+    """Check that a feature party only opens its ledger, but sends, keeps and records nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.support.parties.tree", lambda folder: None)
         status, words = lie(changes)
@@ -214,7 +214,7 @@ def first_refusal(office, lie, changes):
 
 
 def met(office):
-    """A job up to the bundle in which the label party calls rows common."""
+    """Run a job up to the bundle in which the label party states the common rows."""
     first = office.begun()["shop"]
     points = office.written("shop", "align", first)[LABEL_PARTY]
     return office.written(LABEL_PARTY, "align", points)["shop"]
@@ -265,16 +265,16 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
     liar = Liar(office)
     aligned = decode(liar.opened(told, liar.shop)["aligned"], Aligned)
     own = PartyFolder(next((tmp_path / LABEL_PARTY / "state").glob("2*")), "shop").row_proof()[1]
-    if lie == "share":  # it lacks a row, so that its digest of the rows is another
+    if lie == "share":  # it lacks a row, so its digest of the rows differs
         own = RowProof.of(Secret.fresh(), hashlib.sha256(own.ids).digest())
         said = replace(aligned, share=own.share)
-    else:  # it calls other rows common than those that it has a proof of
+    else:  # it states other common rows than those that it can prove
         half = packed(np.arange(ROWS // 2), ROWS)
         said = replace(aligned, bitmap=half, count=ROWS // 2)
     export = office.written("shop", "export", liar.sealed(told, {"aligned": encode(said)}))
     export = export[LABEL_PARTY]
 
-    # It has its own keys and the claim, and cannot read a byte of what came.
+    # With its own keys and the claim, it cannot read a byte of the export.
     header = open_bundle(Path(export), liar.identity.ca).header
     claim = bytes.fromhex(header.claim)
     agreed = own.with_feature(said.job, claim[:32])
@@ -283,7 +283,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
         with pytest.raises(PeerError, match="encrypted to another key"):
             liar.opened(export, liar.key, lock)
 
-    # Nor is anything answered: its next bundle has to prove that it read the last.
+    # Nor does it get an answer: its next bundle has to prove that it read the last.
     digest = open_bundle(Path(export), liar.identity.ca).digest
     for proof in (agreed.label, claim[32:], bytes(32)):
         items = {
@@ -368,7 +368,7 @@ def test_too_few_common_rows_end_the_job_on_both_sides(tmp_path):
     assert (done.returncode, f"with fewer than {ROWS + 1}" in done.stderr) == (3, True)
     where = run("serve", "-c", config, "--status", "--format", "json")[1]
     assert json.loads(where)["phase"] == "stopped: too few rows in common"
-    # What was taken in stays: with the rule that was agreed on, the same command goes on.
+    # The bundle was accepted, so the same command continues under the agreed rule.
     config.write_text(text)
     told = office.written(LABEL_PARTY, "align", met)["shop"]
     theirs = office.made.config("shop")
@@ -385,7 +385,7 @@ def test_no_common_row_ends_the_job_before_anything_is_drawn(tmp_path):
     others = columns(NAMES[3:5], pa.array([f"stranger-{i}" for i in range(ROWS)]))
     pa.parquet.write_table(others, tmp_path / "shop" / "table.parquet")
     met = office.written("shop", "align", office.begun()["shop"])[LABEL_PARTY]
-    for _ in range(2):  # repeated, it says the same
+    for _ in range(2):  # repeated, it answers the same
         done = office.tried(LABEL_PARTY, "align", met)
         assert (done.returncode, "have 0 rows in common" in done.stderr) == (3, True)
         assert len(list(office.out(LABEL_PARTY).iterdir())) == 1
@@ -416,7 +416,7 @@ def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(sma
 
 
 def compressed(stream):
-    """The same column, in compressed batches."""
+    """Return the same column in compressed batches."""
     with pa.ipc.open_stream(stream) as source:
         schema = FIELDS.with_metadata(source.schema.metadata)
         sink = pa.BufferOutputStream()

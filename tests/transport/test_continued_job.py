@@ -1,4 +1,4 @@
-"""A job that continues a model: a party with other columns refuses before anybody draws."""
+"""A job that continues a model: a party with different columns refuses before anybody draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOOSTER = {"n_estimators": 2, "max_depth": 2, "nthread": 1}
 
 
 def continuing(folder, parties=("shop", "telco"), **settings):
-    """A federation whose label party continues a model of the same files, trained in memory."""
+    """Make a federation whose label party continues a model trained on the same files."""
     made = federation(folder, parties, booster=BOOSTER, **settings)
     channels = []
     for name in parties:
@@ -45,7 +45,7 @@ def edit(made, name, old, new):
 
 
 def kinds(made, party):
-    """The entries of a party's ledger, by kind."""
+    """Return the kinds of the entries in a party's ledger."""
     return [e["kind"] for e in json.loads(run("ledger", "export", "-c", made.config(party))[1])]
 
 

@@ -1,4 +1,4 @@
-"""Parties that send at once are served in turns, and none waits for another's network."""
+"""Parties that send at the same time take turns, and none waits for another's network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOB = "20260102T030405Z-00000000"
 
 
 def waiting(turns, party, work, order):
-    """Start a thread that waits for a turn, and return it when it does."""
+    """Start a thread that waits for a turn; return it once it waits."""
     before = len(turns._waiting)
 
     def wait():

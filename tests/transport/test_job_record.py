@@ -23,7 +23,7 @@ from tests.support.parties import ended
 
 
 def limited(folder, record, totals, **settings):
-    """A federation whose parties have record budgets, and whose job has a limit."""
+    """Make a federation whose parties have record budgets and whose job has a limit."""
     made = federation(folder, tuple(totals), **settings)
     for name in (LABEL_PARTY, *totals):
         job = made.folder / name / "job.toml"
@@ -42,7 +42,7 @@ def budget(made, name, total):
 
 
 def kinds(made, party):
-    """The entries of a party's ledger, by kind."""
+    """Return the kinds of the entries in a party's ledger."""
     status, out, words = run("ledger", "export", "-c", made.config(party))
     return [e["kind"] for e in json.loads(out)] if status == 0 else words
 
@@ -96,7 +96,7 @@ def test_a_party_that_alone_goes_beyond_the_limit_refuses_by_itself():
     with pytest.raises(PrivacyError, match=r"allows 3 .*: shop 4\."):
         shop.hello(3.0)
     assert shop.hello(4.0).total == 4.0
-    assert shop.hello(0.0).total == 0.0  # nobody asked
+    assert shop.hello(0.0).total == 0.0  # no limit was sent
 
 
 @pytest.mark.parametrize("record", [0, -1, float("inf"), float("nan"), True, "8"])
@@ -106,7 +106,7 @@ def test_a_limit_is_a_positive_number(record):
 
 
 def test_totals_add_up_as_people_write_them():
-    check_record({"a": 0.1, "b": 0.2}, 0.3)  # floats come to 0.30000000000000004
+    check_record({"a": 0.1, "b": 0.2}, 0.3)  # as floats: 0.30000000000000004
     with pytest.raises(PrivacyError, match=r"a 0\.1, b 0\.21 \(0\.31 in all\)"):
         check_record({"a": 0.1, "b": 0.21}, 0.3)
     with pytest.raises(PrivacyError, match=r"Party 'b' may reveal any amount about one person"):
@@ -122,7 +122,7 @@ def test_a_release_that_reveals_more_than_was_said_is_refused():
         check_total(schema, 3.0)
 
 
-# By file
+# With files
 
 
 def test_a_file_is_refused_when_its_plan_alone_exceeds_the_job(tmp_path):
@@ -183,7 +183,7 @@ def test_who_brings_the_parties_beyond_the_limit_is_refused_and_nobody_has_drawn
         assert "commit" not in kinds(made, "shop")
         assert "reserve" not in kinds(made, "shop")
         assert kinds(made, "telco") == ["open"]
-        budget(made, "telco", 4.0)  # it comes again with less, and the job goes on
+        budget(made, "telco", 4.0)  # it returns with less, and the job continues
         assert joined(made, address, parties=["telco"])[0]["total"] == 4.0
         assert waiting.communicate()[1] is not None
         assert process.wait(timeout=120) == 0

@@ -1,4 +1,4 @@
-"""The label party's points while a feature party keeps them."""
+"""The label party's points, as a feature party stores them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_pieces_come_back_in_any_order_and_leave_nothing(tmp_path, monkeypatch, 
         for piece in pieces:
             assert not kept.whole
             kept.add(piece)
-            assert kept.piece(0) == pieces[0]  # what is read does not move what is added
+            assert kept.piece(0) == pieces[0]  # reading does not affect where pieces are added
         assert kept.whole
         assert len(kept) == 3
         assert [kept.piece(n) for n in (2, 0, 1)] == [pieces[n] for n in (2, 0, 1)]

@@ -1,4 +1,4 @@
-"""Which failed calls count as a refusal, and which as a broken connection."""
+"""Which failed calls count as refusals, and which as broken connections."""
 
 from __future__ import annotations
 

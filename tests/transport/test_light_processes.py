@@ -16,7 +16,7 @@ HEAVY = {"xgboost", "lightgbm", "sklearn", "scipy.linalg", "pandas", "matplotlib
 
 
 def noting_modules(file: Path, *words: str) -> list[str]:
-    """Return a command that runs ``opboost`` and writes the modules that it ended with."""
+    """Return a command that runs ``opboost`` and writes which modules were loaded at its end."""
     code = (
         "import atexit, json, pathlib, sys\n"
         f"file = pathlib.Path({str(file)!r})\n"
@@ -27,14 +27,14 @@ def noting_modules(file: Path, *words: str) -> list[str]:
 
 
 def loaded(file: Path, *words: str) -> set[str]:
-    """Run a command line in a process of its own and return the modules that it ended with."""
+    """Run a command line in a new process; return the modules that were loaded at its end."""
     run = subprocess.run(noting_modules(file, *words), capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return set(json.loads(file.read_text()))
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started."""
+    """Return the processes that a process has started."""
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
 

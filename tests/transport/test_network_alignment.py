@@ -47,7 +47,7 @@ def table(people, shift, spelt=lambda i: f"person-{i:06d}"):
 
 
 def federation(folder, people, **settings):
-    """Parties that hold the given people, in the given order; the first is the label party."""
+    """Make parties that hold the given people in the given order; the first is the label party."""
     (_, own), *theirs = people.items()
     label = pa.array([int(value(int(i), 1) > 5) for i in own])
     tables = {name: table(ids, k + 2) for k, (name, ids) in enumerate(theirs)}
@@ -75,7 +75,7 @@ def in_order(people):
 
 
 def check_rows(folder, people):
-    """What the label party received is exactly the common people's values, in the common order."""
+    """Check that the label party received exactly the common people's values, in their order."""
     common = sorted(set.intersection(*(set(map(int, ids)) for ids in people.values())))
     order = in_order(common)
     for k, name in enumerate(list(people)[1:]):
@@ -112,7 +112,7 @@ def test_tables_that_overlap_in_part_and_stand_in_any_order_make_one_model(tmp_p
     model = op.load(tmp_path / LABEL_PARTY / "model.opboost")
     first = model.predict_proba(_cells(model))
 
-    # The same job again, and tables sorted anew: the same rows, the same codes, the same model.
+    # A new run with reordered tables has the same rows, the same codes and the same model.
     for name, k in (("shop", 2), ("telco", 3)):
         pa.parquet.write_table(table(people[name][::-1], k), tmp_path / name / "table.parquet")
     with serving(made, "--again") as (process, address):
@@ -293,11 +293,11 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
             connection.call("points", many, Ack)
         assert connection.call("points", bad, Ack).columns == (0,)
         refused = tmp_path / LABEL_PARTY / "state" / job / "parties" / "shop" / "refused"
-        wait_for(refused.exists)  # the label party found that it is on no curve
+        wait_for(refused.exists)  # the label party found a point that is not on the curve
         with pytest.raises(op.PeerError, match="does not lie on the curve"):
             connection.call("aligned", Poll(job), Aligned, Ack)
 
-        # Twice the same point; then pieces of two secrets, and other points in the same place.
+        # The same point twice; then pieces of two secrets, and a piece with changed points.
         digests = key_digests([b"a", b"b", b"c"])
         side = PsiPeer(job, "feature", kept_secret(None), digests, op.AlignRules())
         (good,) = side.pieces()

@@ -49,14 +49,14 @@ from tests.support.workers import in_time
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A successful job of three processes, and their output."""
+    """Run a successful job of three processes; return their output."""
     made = federation(tmp_path_factory.mktemp("finished"), ledger={"cap_attribute": 18.0})
     return made, run_federation(made, timeout=120)
 
 
 @pytest.fixture
 def copied(finished, tmp_path):
-    """The finished job in a folder that a test may change."""
+    """Copy the finished job to a folder that a test may change."""
     made, _ = finished
     shutil.copytree(made.folder, tmp_path / "job")
     return dataclasses.replace(made, folder=tmp_path / "job")
@@ -106,7 +106,7 @@ def test_a_second_run_sends_the_same_codes_and_charges_nothing(copied):
         aligned = "alignment of 569 rows with 569: 569 in common"
         assert [r["what"] for r in shown["releases"]][::3] == [aligned] * 2
         assert shown["spent"][0]["most"] == 18.0
-        # The label party's folder holds the other's receipts too: they are not this one's.
+        # The label party's folder also holds the other party's receipts, which must not count.
         receipts = copied.folder / LABEL_PARTY / "state"
         checked = run("ledger", "verify", "-c", copied.config(name), "--receipts", receipts)
         assert checked[:2] == (0, "intact: 11 entries, 2 receipts\n")
@@ -149,11 +149,11 @@ def sent_codes(folder):
 
 
 def no_secret_is_written(folder):
-    """Neither raw values nor IDs in logs, in what the label party holds, or in a ledger."""
+    """Check that no raw value or ID is in logs, in the label party's files or in a ledger."""
     theirs = [f for f in folder.rglob("*") if f.is_file() and f.name != "table.parquet"]
     values = {repr(float(v)) for n in NAMES[3:7] for v in DATA.data[:50, NAMES.index(n)]}
     longer = "|".join(re.escape(v) for v in sorted(values) if len(v) > 4)
-    raw = re.compile(rf"(?<![0-9.])({longer})(?![0-9])".encode())  # whole numbers, no parts of them
+    raw = re.compile(rf"(?<![0-9.])({longer})(?![0-9])".encode())  # whole numbers, not parts
     for file in theirs:
         content = file.read_bytes()
         assert b"person-0" not in content, file

@@ -38,7 +38,7 @@ from tests.transport.test_pilot_over_network import (
 
 
 def aligned(office, *more):
-    """A job up to the bundles that the feature parties answer with a release."""
+    """Run a job up to the bundles that the feature parties answer with a release."""
     sent = office.begun(*more)
     parties = office.made.parties
     met = [office.written(p, "align", sent[p])[LABEL_PARTY] for p in parties]
@@ -46,7 +46,7 @@ def aligned(office, *more):
 
 
 def piloted(office, align="given"):
-    """The bundle before the shop's pilot, the pilot's, and the label party's answer to it."""
+    """Return the bundle before the shop's pilot, the pilot's, and the label party's answer."""
     first = (aligned(office) if align == "psi" else office.begun())["shop"]
     pilot = office.written("shop", "export", first)[LABEL_PARTY]
     return first, pilot, office.written(LABEL_PARTY, "split-query", pilot)["shop"]
@@ -127,7 +127,7 @@ def test_a_party_that_is_killed_on_the_detour_repeats_its_command(tmp_path, alig
 
 @pytest.mark.parametrize("kept", ["weights", "weights schema"])
 def test_a_kill_between_the_weights_and_the_release_draws_nobody_again(tmp_path, kept):
-    """The state of a party that was killed after keeping these files, and before its bundle."""
+    """The party was killed after it stored these files, but before it wrote its bundle."""
     office = Office(federation(tmp_path))
     answer = piloted(office)[2]
     (job,) = (tmp_path / "shop" / "state").glob("2*")
@@ -149,14 +149,14 @@ def test_one_party_has_a_pilot_and_the_other_has_none(tmp_path, align):
     office = Office(federation(tmp_path, align, parties=("shop", "telco"), piloting=("telco",)))
     sent = aligned(office) if align == "psi" else office.begun()
     pilot = office.written("telco", "export", sent["telco"])[LABEL_PARTY]
-    # The pilot is answered although nothing has come from the party that the job file names first.
+    # The pilot is answered even though the first party in the job file has sent nothing.
     said = office.run(LABEL_PARTY, "split-query", pilot)
     assert [(w["for"], w["next"]) for w in said["written"]] == [("telco", "export")]
     assert said["waiting"] == {"shop": "export", "telco": "export"}
     answer = said["written"][0]["path"]
     export = office.written("shop", "export", sent["shop"])[LABEL_PARTY]
     said = office.run(LABEL_PARTY, "split-query", export)
-    assert [w["for"] for w in said["written"]] == ["telco"]  # the same weights, for who lost them
+    assert [w["for"] for w in said["written"]] == ["telco"]  # the same weights, if they were lost
     assert said["waiting"] == {"telco": "export"}
     last = office.written("telco", "export", answer)[LABEL_PARTY]
     queries = office.written(LABEL_PARTY, "split-query", last)
@@ -229,7 +229,7 @@ def test_bundles_of_the_detour_are_refused_out_of_turn(tmp_path):
         assert status == 4
         return said
 
-    # A second pilot, and a release that does not follow the weights.
+    # A second pilot, and a release that ignores the weights, are refused.
     assert "is a second bundle for step 3a (pilot)" in words()
     assert "answers another bundle" in words(number=4, step="export")
     assert "is no step that 'shop' takes" in words(step="export")
@@ -313,7 +313,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
     with pytest.raises(PeerError, match="encrypted to another key"):
         opened.extract(key, emptied(inside))
 
-    # A pilot without its proof, or with another one, is not taken in.
+    # A pilot without its proof, or with another one, is refused.
     forged = tmp_path / "forged.bundle"
     other = RowProof.of(Secret.fresh(), bytes(32)).share.hex()
     for claim, words in (
@@ -324,7 +324,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
         write_bundle(forged, header, {}, shop, to_bank)
         assert words in refused(office, LABEL_PARTY, "split-query", forged)[1]
 
-    # Weights of a label party that does not prove to have opened the pilot draw nobody.
+    # Without a proof that the label party opened the pilot, its weights cause no draw.
     answer = office.written(LABEL_PARTY, "split-query", pilot)["shop"]
     bundle = open_bundle(Path(answer), bank.ca)
     bundle.extract(read_key(certs / "shop" / "encryption.key"), emptied(inside))
@@ -343,13 +343,13 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
         assert (status, words in said_words) == (4, True), said_words
     assert entries(office.made).count("reserve") == 1
 
-    # The release is locked as the pilot was, under the same proof.
+    # The release is locked like the pilot, under the same proof.
     export = office.written("shop", "export", answer)[LABEL_PARTY]
     header = open_bundle(Path(export), bank.ca).header
     assert header.claim == opened.header.claim
     (folder,) = (tmp_path / LABEL_PARTY / "state").glob("2*")
     theirs = PartyFolder(folder, "shop").row_proof()[1]
-    second = RowProof.of(Secret.fresh(), theirs.ids)  # a true one: the party knows the rows
+    second = RowProof.of(Secret.fresh(), theirs.ids)  # valid: the party knows the rows
     claim = second.share + second.with_label(job, theirs.share).feature
     write_bundle(forged, replace(header, claim=claim.hex(), items=()), {}, shop, to_bank)
     words = refused(office, LABEL_PARTY, "split-query", forged)[1]

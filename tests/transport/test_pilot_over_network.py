@@ -67,7 +67,7 @@ def check_whole(made):
     assert halved[2] == 0
     assert np.mean([h for k, h in enumerate(halved) if k != 2]) > 1.5
     cells = new_cells(made)
-    assert sum(cells) == ROWS  # a column of each person, once
+    assert sum(cells) == ROWS  # one column per person, once
     assert 0.2 * ROWS < cells[0] < 0.4 * ROWS
     assert run("ledger", "verify", "-c", made.config("shop"))[0] == 0
     op.load(made.folder / LABEL_PARTY / "model.opboost")

@@ -38,7 +38,7 @@ THEIRS = {"shop": NAMES[3:5], "telco": NAMES[5:7]}
 
 
 def people(rows, names, label=False):
-    """A table of these people; the model was trained on the first 400."""
+    """Return a table of these people; the model was trained on the first 400."""
     columns = {n: DATA.data[rows, NAMES.index(n)] for n in names}
     more = {"ill": DATA.target[rows]} if label else {}
     return pa.table({**columns, **more, "id": [f"person-{i:04d}" for i in rows]})
@@ -46,7 +46,7 @@ def people(rows, names, label=False):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A federation whose parties have trained a model on the first 400 people."""
+    """Make a federation whose parties have trained a model on the first 400 people."""
     folder = tmp_path_factory.mktemp("trained")
     made = federation(folder, align="given")
     for name in (LABEL_PARTY, *made.parties):
@@ -59,7 +59,7 @@ def trained(tmp_path_factory):
 
 
 class Prediction:
-    """A copy of a trained federation with a second job, which predicts."""
+    """A copy of a trained federation with a second job, a prediction."""
 
     def __init__(self, trained, folder, rows, align):
         shutil.copytree(trained.folder, folder, dirs_exist_ok=True)
@@ -114,7 +114,7 @@ class Prediction:
         return [i for i in self.rows[LABEL_PARTY] if all(i in self.rows[p] for p in self.parties)]
 
     def on_one_machine(self, monkeypatch):
-        """``predict_proba(desensitize=True)`` of the common people, with the ledgers' noise."""
+        """Return ``predict_proba(desensitize=True)`` of the common people, with the same noise."""
         rows, released = self.common(), {}
         for name in self.parties:
             home = self.folder / name
@@ -155,20 +155,20 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(
     _, err = found.predicted("--out", out)
     assert "29 rows are left out: not all parties have them." in err
     chances, model = found.on_one_machine(monkeypatch)
-    assert set(model.sent_shares_.values()) == {1.0}  # so a posterior stands behind each prediction
+    assert set(model.sent_shares_.values()) == {1.0}  # so each prediction uses a posterior
     first = pa.csv.read_csv(out)
     assert first.column_names == ["id", "prediction", "probability=0", "probability=1"]
     assert first["id"].to_pylist() == [f"person-{i:04d}" for i in found.common()]
     assert np.array_equal(first["probability=1"].to_numpy(), chances[:, 1])
     assert first["prediction"].to_pylist() == chances.argmax(axis=1).tolist()
 
-    # People of the training were known to the ledgers; the others are drawn once.
+    # The ledgers knew the training's people; the others are drawn once.
     known = [i for i in found.common() if i < 400]
     new = 2 * (len(found.common()) - len(known))
     assert known
     assert found.new_cells("shop")[:2] == [800, new]
 
-    # The same people again: the same answer, and nothing is spent.
+    # The same people get the same answer again, and nothing is spent.
     out = tmp_path / "again.csv"
     said, _ = found.predicted("--out", out, "--again", "--format", "json")
     assert out.read_bytes() == (tmp_path / "first.csv").read_bytes()
@@ -177,7 +177,7 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(
     assert (manifest["rows"], manifest["left_out"]) == (190, 29)
     assert manifest["align"]["theirs"] == {"shop": 230, "telco": 199}
 
-    # A job that is done tells the answer again, with nobody there.
+    # A finished job repeats its answer without any other party.
     status, text, _ = run(*found.command()[3:])
     assert (status, text) == (0, out.read_text())
 
@@ -232,7 +232,7 @@ def test_given_rows_are_predicted_also_when_parties_come_one_by_one_and_the_labe
     assert np.array_equal(table["probability=0"].to_numpy(), chances[:, 0])
     assert table["id"].to_pylist() == [f"person-{i:04d}" for i in rows["shop"]]
 
-    # Other rows are another job.
+    # Other rows need another job.
     found.put(LABEL_PARTY, people(np.arange(380, 479), OWN))
     status, _, words = run(*found.command()[3:])
     assert (status, "--again" in words) == (5, True)
@@ -317,7 +317,7 @@ def test_a_split_query_in_a_prediction_is_not_answered(trained, tmp_path):
     finally:
         stop(label)
     entries = json.loads(run("ledger", "export", "-c", found.config("shop"))[1])
-    assert [e["kind"] for e in entries].count("answer") == 1  # of the training
+    assert [e["kind"] for e in entries].count("answer") == 1  # from training
 
 
 GRID = op.Domain(1, 10)
@@ -335,7 +335,7 @@ def numbers(rows, names, seed=0):
 
 
 class Organisation:
-    """Parties in one process: a model, and channels for new rows."""
+    """Parties in one process, with a model and channels for new rows."""
 
     def __init__(self, columns, *, regress=False, denoise="auto", **settings):
         self.columns, self.settings = columns, settings
@@ -441,7 +441,7 @@ def test_the_answer_is_that_of_one_machine_given_the_same_noise(monkeypatch, den
     released = {}
     for party in parties:
         channel = op.MemoryChannel(party)
-        channel.open(Welcome("20260102T030405Z-01020304", bytes(32), b""))  # its memory answers
+        channel.open(Welcome("20260102T030405Z-01020304", bytes(32), b""))  # it answers from memory
         for column, (_, came) in zip(party.plan.private, channel.columns(), strict=True):
             released[column.name] = [OutColumn(column.name, came.values)]
     everything = pd.concat([own, *tables.values()], axis=1)
@@ -455,7 +455,7 @@ def test_the_answer_is_that_of_one_machine_given_the_same_noise(monkeypatch, den
 
 @pytest.mark.parametrize("settings", [{}, {"units": "grid", "names": "hidden"}, {"regress": True}])
 def test_names_are_told_apart_as_in_the_training(settings):
-    # Both have a column "a", and the label party one that is called like a feature of theirs.
+    # Both have a column "a", and the label party has one named like a feature of theirs.
     same = {"shop": [declared("a"), declared("mine")], "telco": [declared("a")]}
     made = Organisation(same, **settings)
     found = made.predicted()
@@ -466,7 +466,7 @@ def test_names_are_told_apart_as_in_the_training(settings):
     columns = found.table().column_names
     assert columns[0] == "prediction"
     assert len(columns) == (1 if "regress" in settings else 3)
-    # In another order of parties the answer is for the same columns: noise apart, all are there.
+    # With parties in another order, the answer still has all the same columns.
     made.predicted(dict(reversed(same.items())))
 
 

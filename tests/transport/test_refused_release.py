@@ -27,7 +27,7 @@ def refused(made, address, status):
 
 
 def shown_by_label_party(made):
-    """What ``opboost serve --status`` and the job page show of the shop."""
+    """Return what ``opboost serve --status`` and the job page show about the shop."""
     status, out, _ = run("serve", "-c", made.config(LABEL_PARTY), "--status", "--format", "json")
     assert status == 0
     shop = json.loads(out)["parties"]["shop"]
@@ -65,7 +65,7 @@ def test_one_serve_outlives_a_cap_that_refuses_and_is_lowered_to(tmp_path):
         words = refused(made, address, 3)
         assert "one release would spend 11.52 on a person" in words
         assert shown_by_label_party(made) == ("refused", "cap")
-        assert not entries(made, "align", "reserve")  # it costs no alignment
+        assert not entries(made, "align", "reserve")  # before any alignment
         changed(made, r"epsilon = 0.64", "epsilon = 0.4")
         said = finish(made, process, address)
     assert said.count("shop refuses to release (a cap on what is spent on a person)") == 1
@@ -77,7 +77,7 @@ def test_one_serve_outlives_a_cap_that_refuses_and_is_lowered_to(tmp_path):
 
 
 def test_a_plan_changes_after_the_alignment_while_nothing_is_released(tmp_path):
-    """Some people were charged before: only the common rows show that the cap refuses them."""
+    """Some people were charged before, and only the common rows show that the cap refuses them."""
     made = federation(tmp_path, ("shop",), ledger={"cap_attribute": 20.0})
     some = columns(NAMES[3:5]).slice(0, 300)
     pa.parquet.write_table(some, tmp_path / "some.parquet")

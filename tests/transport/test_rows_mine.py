@@ -32,7 +32,7 @@ def table(people, shift):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A federation that has trained a model over the network."""
+    """Make a federation that has trained a model over the network."""
     folder = tmp_path_factory.mktemp("mine")
     label = pa.array((PEOPLE * 7 % 100 > 50).astype(int))
     found = write_federation(
@@ -93,7 +93,7 @@ def test_predict_without_parties(made, tmp_path):
 
 
 def predicting(made, party, rows="mine"):
-    """Files of a job in which one feature party and the label party predict."""
+    """Write the files of a job in which one feature party and the label party predict."""
     found = {}
     for name in (LABEL_PARTY, party):
         home, text = made.folder / name, made.config(name).read_text()
@@ -141,7 +141,7 @@ def test_predict_with_peers_of_whom_one_is_left_out(made, tmp_path):
         for a, b in zip(rows, answers(tmp_path / "alone.csv"), strict=True)
     ]
     unknown = ~np.isin(PEOPLE, KNOWN["telco"])
-    assert not np.any(np.array(differ)[unknown])  # as own columns predict them
+    assert not np.any(np.array(differ)[unknown])  # own columns alone predict them
     assert np.any(np.array(differ)[~unknown])
     assert (made.folder / "shop" / "ledger" / "ledger.sqlite").read_bytes() == before
 

@@ -26,9 +26,9 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def by_party(tmp_path_factory):
-    """A federation whose parties have trained a by-party model on the first 400 people."""
+    """Make a federation whose parties have trained a by-party model on the first 400 people."""
     folder = tmp_path_factory.mktemp("by-party")
-    # With so little noise and so many trees, some tree reads each party's columns.
+    # With little noise and many trees, each party's columns are used by some tree.
     rounds = {**BOOSTER, "num_boost_round": 40}
     made = federation(folder, align="given", epsilon=8.0, booster=rounds)
     for name in (LABEL_PARTY, *made.parties):

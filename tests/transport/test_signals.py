@@ -1,4 +1,4 @@
-"""A requested exit is never lost, not even where Python drops exceptions."""
+"""A requested exit is never lost, even where Python drops exceptions."""
 
 from __future__ import annotations
 

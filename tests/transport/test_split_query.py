@@ -21,5 +21,5 @@ def test_a_small_public_grid_is_asked_for_whole_and_a_withheld_one_for_what_is_u
     }
     shop = [read_column(f)[0].values for f in sorted((job / "parties" / "shop").glob("*.arrow"))]
     assert [c.codes for c in asked["shop"]] == [tuple(range(1, values)) for values in shop]
-    assert sum(shop) > 12  # two columns of ten cells, nearly all of which occur
+    assert sum(shop) > 12  # two columns of ten cells, most of which occur
     assert sum(len(c.codes) for c in asked["telco"]) <= 2

@@ -1,4 +1,4 @@
-"""Jobs, messages and bundles of version 1: refused with both versions, and receipts still read."""
+"""Jobs, messages and bundles of version 1 are refused, naming both versions; receipts are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEXT = "begin a new run (--again)"
 
 
 def begun(made):
-    """A job of the label party, of which a run of OpBoost 0.1.0 left a message behind."""
+    """Make a job of the label party with a message that OpBoost 0.1.0 left behind."""
     config = load_label(made.config(LABEL_PARTY))
     folder = new_job(config, read_data(config), receipts=True, way="network")
     box = folder / "parties" / "shop"
@@ -51,7 +51,7 @@ def test_a_label_party_does_not_go_on_with_a_job_of_version_1(tmp_path):
     status, out, _ = run("serve", "-c", made.config(LABEL_PARTY), "--status", "--format", "json")
     assert (status, json.loads(out)["job"]) == (0, folder.name)
 
-    # What is done stays done; a model that was lost cannot be written again from it.
+    # A finished job stays finished, but a lost model cannot be rewritten from it.
     about = {"job": folder.name, "finished": "2026", "seconds": 1.0, "guarantee": "x: 1-LDP"}
     (folder / "manifest.json").write_text(json.dumps({**about, "parties": {}}))
     (folder / "ended").touch()

@@ -390,7 +390,7 @@ class Attack:
 
 
 class Attacks(list[Attack]):
-    """The attacks of one file, named after the functions that decorators add."""
+    """The attacks of one file, which decorators add under the names of their functions."""
 
     def add(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
         def added(run: Callable[[AttackHarness], str]) -> Callable[[AttackHarness], str]:

@@ -474,7 +474,7 @@ def test_a_mechanism_that_no_file_describes_is_counted_without_a_promise(sent):
     )
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a separate process")
 def test_the_folder_goes_when_the_process_ends(tmp_path):
     code = """
 import os, pickle, tempfile

@@ -58,7 +58,7 @@ def test_every_cell_holds_the_dates_of_its_interval(unit, first, length, cells, 
     # Every edge is the start of an hour, a day or a month.
     assert np.allclose(to_days(to_units(np.array(edges), unit), unit), edges, rtol=0, atol=1e-9)
     counts = np.diff(to_units(np.array([*edges, mapping.interval(cells)[1]]), unit))
-    assert counts.max() - counts.min() <= 1, "cells hold equally many steps, but for one"
+    assert counts.max() - counts.min() <= 1, "all cells but one hold the same number of steps"
 
 
 def test_the_whole_last_day_lies_within_the_bounds():

@@ -289,7 +289,7 @@ def test_the_listed_peers_are_those_that_the_page_speaks_of():
         assert peer.script or peer.elsewhere
 
 
-@pytest.mark.skipif(not has("adult_train"), reason="the paper's data are not here")
+@pytest.mark.skipif(not has("adult_train"), reason="the paper's data are not available")
 def test_adult_has_the_categories_first_and_values_within_declared_bounds():
     rows = federated_peers.adult()
     assert rows.own == 8

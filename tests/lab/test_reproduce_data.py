@@ -309,7 +309,7 @@ def test_every_table_that_the_experiments_read_has_a_source():
         sources.source("iris")
 
 
-@pytest.mark.skipif(not datasets.available(), reason="the paper's data are not here")
+@pytest.mark.skipif(not datasets.available(), reason="the paper's data are not available")
 def test_the_tables_here_are_the_listed_ones():
     for name in ("adult", "pendigits", "powerplant", "casp"):
         s = sources.source(name)

@@ -54,7 +54,7 @@ def test_every_task_has_its_result_or_its_error():
     assert [results[n]() for n in (0, 1, 3)] == [2, 4, 8]
     with pytest.raises(KeyError, match="3") as refused:
         results[2]()
-    assert "in refuse" in refused.value.__notes__[0], "nobody can tell where it was raised"
+    assert "in refuse" in refused.value.__notes__[0], "the place where it was raised is lost"
     assert not multiprocessing.active_children()
 
 

@@ -95,7 +95,7 @@ def seen(tmp_path):
         raw, PLAN, tmp_path / "out", ids="id", engine="dask", workers=2, progress=look
     )
     assert made.manifest.rows == 100
-    assert sys.path == path, "modules would be looked for in the cluster's folder, now anybody's"
+    assert sys.path == path, "Python would look for modules in the cluster's folder"
     return found
 
 
@@ -106,7 +106,7 @@ def test_a_dask_cluster_of_ones_own_is_closed_to_everybody_else(seen):
     assert len(seen["tls"]) >= 5, "the scheduler, two nannies and two workers"
     assert {"alert handshake failure" in words for words in seen["tls"].values()} == {True}
     assert all(set(found.values()) == {404} for found in seen["pages"].values())
-    assert seen["scratch"], "Dask no longer looks for modules there: drop what guards against it"
+    assert seen["scratch"], "Dask no longer looks for modules there: remove the guard"
     for place in seen["scratch"]:
         assert (place.st_uid, stat.S_IMODE(place.st_mode)) == (os.getuid(), 0o700)
 
@@ -126,6 +126,6 @@ def test_a_spark_session_of_ones_own_listens_on_loopback_and_wants_a_secret(tmp_
     before, raw = listeners(os.getpid()), files(tmp_path / "raw", parts=2, rows=50)
     desensitize(raw, PLAN, tmp_path / "out", ids="id", engine="spark", workers=2, progress=look)
     addresses = {s.address for s in found["listeners"] - before}
-    assert addresses, "Spark no longer listens: drop what guards against it"
+    assert addresses, "Spark no longer listens: remove the guard"
     assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}
     assert found["settings"]["spark.authenticate"] == "true"

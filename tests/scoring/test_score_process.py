@@ -75,4 +75,4 @@ def opened(process, said):
         if "is ready" in text:
             return int(json.loads(text[: text.index("}") + 1])["address"].rpartition(":")[2])
         time.sleep(0.02)
-    pytest.fail("The server did not open.")
+    pytest.fail("The server did not start.")

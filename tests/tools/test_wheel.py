@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 MAKE = ["make", "--old-file", f"{sys.prefix}/.ready", f"VENV={sys.prefix}", "wheel"]
 
 pytestmark = pytest.mark.skipif(
-    not (ROOT / ".git").exists(), reason="a build is of a commit, and this is no git repository"
+    not (ROOT / ".git").exists(), reason="a build needs a commit, and this is not a git repository"
 )
 
 

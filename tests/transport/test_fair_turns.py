@@ -106,7 +106,7 @@ def test_a_turn_is_taken_for_a_piece_that_has_come_and_given_back_before_the_nex
 
     def arriving():
         for part in parts:
-            assert not held, "a turn is held while the network is waited for"
+            assert not held, "a turn is held while waiting for the network"
             yield batch(coder.encode(part))
         assert not held
 

@@ -159,14 +159,18 @@ class Mixture:
         lanes, rows = len(P) * self.classes, np.float32(kappa)
         width = min(MAX_LANES, -(-lanes // 8) * 8)
 
-        def columns(lo: int, hi: int) -> None:
+        blocks, columns = -(-lanes // width), len(i.offsets)
+
+        def fit(lo: int, hi: int, left: int, right: int) -> None:
             maximisation_kernel.maximise(
-                lo, hi, width, counts, i.offsets, i.starts, i.matrix, i.places, self.constant,
-                i.exact, i.lines, self.smooth, P, Q, self.parent, rows, inner,
+                lo, hi, left, right, width, counts, i.offsets, i.starts, i.matrix, i.places,
+                self.constant, i.exact, i.lines, self.smooth, P, Q, self.parent, rows, inner,
             )  # fmt: skip
 
-        blocks = -(-lanes // width)
-        in_threads(columns, blocks, min(threads, blocks))
+        if blocks < min(threads, columns):  # few lanes: threads share out the columns
+            in_threads(lambda lo, hi: fit(0, blocks, lo, hi), columns, min(threads, columns))
+        else:
+            in_threads(lambda lo, hi: fit(lo, hi, 0, columns), blocks, min(threads, blocks))
         if len(i.bases):
             maximisation_kernel.maximise_bits(
                 0, len(P), counts, i.bases, i.bit_starts, i.odds, P, Q, self.parent, rows, bits

@@ -40,6 +40,8 @@ def spread(lo, hi, near, models, counts, out):  # type: ignore[no-untyped-def]
 def maximise(  # type: ignore[no-untyped-def]
     lo,
     hi,
+    left,
+    right,
     width,
     counts,
     offsets,
@@ -63,8 +65,8 @@ def maximise(  # type: ignore[no-untyped-def]
     added.  Columns marked ``exact`` carry no noise, so their counts are their pmf.
 
     The classes of all groups are lanes of one axis, ``g * classes + c``, because all are treated
-    alike.  ``width`` lanes are copied at a time, and this call works on blocks lo..hi of them.  The
-    result does not depend on which call works on a block.
+    alike.  ``width`` lanes are copied at a time, and this call works on blocks lo..hi of them, in
+    columns left..right.  The result does not depend on which call works on a block or a column.
     """
     classes = P.shape[2]
     is_smooth = False
@@ -72,7 +74,7 @@ def maximise(  # type: ignore[no-untyped-def]
         is_smooth = is_smooth or smooth[c] > 0
     size, whole = np.zeros(width, np.float32), np.zeros(width, np.float32)
     share = np.zeros(width, np.float32)
-    for j in range(offsets.shape[0]):
+    for j in range(left, right):
         first, K, at = starts[j], starts[j + 1] - starts[j], offsets[j]
         L = (places[j + 1] - places[j]) // K
         floor, rise, band = _banded(matrix[places[j] : places[j + 1]].reshape(K, L))

@@ -5,19 +5,17 @@ some take hours to recompute.  With ``--strict``, for a release, it ends with st
 """
 
 import argparse
-import ast
 import hashlib
 import importlib
-import io
 import json
 import sys
-import tokenize
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from claims import FILES
 from claims.claim import ROOT
+from opboost_lab.code_alone import code_alone
 
 RECORDED = ROOT / "docs" / "claims.json"
 
@@ -45,23 +43,6 @@ def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
 def _code_of(path: Path, changed: int) -> bytes:
     """Return the code of a file, which is read once for all claims that cover it."""
     return code_alone(path.read_text(encoding="utf-8")).encode()
-
-
-def code_alone(text: str) -> str:
-    """Return a module's code without docstrings, comments and empty lines.
-
-    They change no figure, so a change of them makes no claim stale.
-    """
-    lines = text.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str()), lineno=first, end_lineno=int(last)):
-                lines[first - 1 : last] = [""] * (last - first + 1)
-    return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
 def stale(recorded: dict[str, list[dict[str, object]]]) -> dict[str, int]:

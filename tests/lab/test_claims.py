@@ -13,8 +13,9 @@ from claims import FILES, covered_sources
 from claims import __main__ as run_claims
 from claims.__main__ import record, recorded
 from claims.claim import Claim
-from claims.covered_sources import code_alone, source_files, source_hash, stale
+from claims.covered_sources import source_files, source_hash, stale
 from claims.foundation import CLAIMS
+from opboost_lab.code_alone import code_alone
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from opboost.errors import DataError
 from opboost.storage import atomic_files
+from opboost_lab.code_alone import code_alone
 
 Json = Any
 """What JSON holds: numbers, words, lists and objects of them."""
@@ -88,7 +89,7 @@ class Task:
         return getattr(importlib.import_module(module), name)(**json.loads(self.settings))
 
     def key(self) -> str:
-        """The name of the result: settings, and the code of the file that the function is in."""
+        """Return a hash of the settings and of the code that measures."""
         module = self.function.split(":")[0]
         text = json.dumps([self.function, self.settings, _digest(module)])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -97,7 +98,7 @@ class Task:
 @lru_cache
 def _digest(module: str) -> str:
     source = inspect.getsource(importlib.import_module(module))
-    return hashlib.sha256(source.encode()).hexdigest()
+    return hashlib.sha256(code_alone(source).encode()).hexdigest()
 
 
 Results = Mapping[Task, Json]

@@ -166,6 +166,7 @@ def run(
     measured: Mapping[str, Ran] = MappingProxyType({}),
     install_limit: float = 300.0,
     run_limit: float = 600.0,
+    plain_runs: int = 3,
 ) -> Iterator[Ran]:
     """Run them one after the other; one that fails does not stop the others.
 
@@ -180,7 +181,9 @@ def run(
             yield Ran(peer, problem="not tried, because it takes long: --all-peers tries it")
             continue
         try:
-            yield _one(peer, _interpreter(peer, install_limit), tables, repeats, run_limit)
+            yield _one(
+                peer, _interpreter(peer, install_limit), tables, repeats, run_limit, plain_runs
+            )
         except PeerError as error:
             yield Ran(peer, problem=". ".join(filter(None, (str(error), peer.needs))))
 
@@ -196,15 +199,20 @@ def _interpreter(peer: FederatedPeer, limit: float) -> Path:
 
 
 def _one(
-    peer: FederatedPeer, python: Path, tables: Mapping[str, Rows], repeats: int, limit: float
+    peer: FederatedPeer,
+    python: Path,
+    tables: Mapping[str, Rows],
+    repeats: int,
+    limit: float,
+    plain_runs: int,
 ) -> Ran:
     often = repeats if peer.run == "repeated" else 1
     counts = EXTRAPOLATED_FROM if peer.run == "extrapolated" else (TREES,) * often
     first, *others = tables
-    before = _plain(tables[first], limit)
+    before = _plain(tables[first], limit, plain_runs)
     jobs = [_job(peer, python, tables[first], trees, limit) for trees in counts]
     seconds = _figure([job["seconds"] for job in jobs], peer)
-    plain = seconds if peer == PLAIN else (before + _plain(tables[first], limit)) / 2
+    plain = seconds if peer == PLAIN else (before + _plain(tables[first], limit, plain_runs)) / 2
     auc = {first: [job["auc"] for job in jobs if job["trees"] == counts[-1]]}
     for name in others if peer.run == "repeated" else ():
         again = [_job(peer, python, tables[name], TREES, limit) for _ in range(often)]
@@ -214,10 +222,10 @@ def _one(
     return Ran(peer, last["version"], seconds, plain, sent, last["apart"], auc)
 
 
-def _plain(rows: Rows, limit: float) -> float:
+def _plain(rows: Rows, limit: float, runs: int) -> float:
     """Seconds of plain XGBoost at this moment, since a machine's pace changes during a long run."""
     with contextlib.suppress(PeerError):
-        jobs = [_job(PLAIN, Path(sys.executable), rows, TREES, limit) for _ in range(3)]
+        jobs = [_job(PLAIN, Path(sys.executable), rows, TREES, limit) for _ in range(runs)]
         return _figure([job["seconds"] for job in jobs], PLAIN)
     return 0.0
 

@@ -272,6 +272,7 @@ def _federated_peers(asked: Asked) -> object:
     found = {ran.peer.name: ran for ran in results.ran}
     settings: dict[str, Any] = {"repeats": asked.repeats, "heavy": asked.all_peers}
     settings |= {"install_limit": asked.limit, "run_limit": asked.limit}
+    settings |= {"plain_runs": 1} if asked.quick else {}
     settings["measured"] = {name: ran for name, ran in found.items() if not ran.problem}
     for ran in bench.run(chosen, tables, **settings):
         asked.console.print(f"{ran.peer.name}: {ran.problem or f'{ran.seconds:.2f} s'}")

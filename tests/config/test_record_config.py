@@ -77,11 +77,13 @@ def test_opboost_plan_shows_a_table_and_the_total_last(tmp_path):
     shown = CliRunner().invoke(app, ["plan", "-c", str(file)], env={"COLUMNS": "80"})
     assert shown.exit_code == 0
     assert "66.7 % of people" in shown.output
-    last = shown.output.strip().splitlines()[-1]  # on one line, however narrow the terminal is
-    assert last.startswith("One person's record: at most 4.")
-    assert last.endswith("with any other.")
+    *_, total, scope = shown.output.strip().splitlines()  # a line each, in any terminal
+    assert total.startswith("One person's record: at most 4.")
+    assert total.endswith("with any other.")
+    assert "one row per person and one period" in scope
     plain = CliRunner().invoke(app, ["plan", "-c", str(file), "--format", "json"])
     assert json.loads(plain.output)["total"] == 4.0
+    assert json.loads(plain.output)["scope"] == scope
 
 
 def test_opboost_plan_says_what_is_missing(tmp_path):

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from opboost.budgets.record_plan import RecordPlan
     from opboost.config import Plan
 
+SCOPE = (
+    "This total covers these columns of this party, for one row per person and one period of the "
+    "ledger. It does not cover what other parties send, nor which people are in the table."
+)
+"""What the printed total covers; the plan's own sentence does not say it."""
+
 
 def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     """Show what is sent about one person: columns, cells, levels, and the total.
@@ -110,6 +116,7 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
                 "rows": made.budget.rows,
                 "columns": [asdict(line) for line in made.lines],
                 "meaning": made.meaning(),
+                "scope": SCOPE,
                 "warning": large_total_warning(plan.total),
                 **({} if score is None else {"scores": score.total, "in_all": plan.total}),
             }
@@ -125,6 +132,7 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
     stdout().print(shown)
     echo(made.choice())
     echo(made.meaning())
+    echo(SCOPE)
     if score is not None:
         echo(
             f"Predictions may release a score of {score.models} "

@@ -161,17 +161,17 @@ def _answer(found: Values) -> str:
     about = "1,000 invented columns, 200 people of Adult"
     invented, limited = (found[f"{about}{s}: AUC"] for s in ("", ", weights_epsilon = 1"))
     lines = (
-        f"Somebody with a stolen table of {LINKED_PEOPLE:,} people links a released record to the "
-        f"right one in these shares of the cases, by total: {linked}. By chance it is 0.1 %.",
-        f"Single records are worse off: the surest link had a chance of {worst}.",
-        "From a release an attacker guesses a quarter of a column's range, or a category, right "
-        f"more often than without it, by these percentage points: {gained}.",
+        f"Somebody with a stolen table of {LINKED_PEOPLE:,} people links this share of released "
+        f"records to the right person, by total: {linked}. By chance it is 0.1 %.",
+        f"Some records are more exposed: the surest link was right with probability {worst}.",
+        "With a release, an attacker guesses the right quarter of a column's range, or the right "
+        f"category, more often than without it, by these percentage points: {gained}.",
         f"A feature party that follows the protocol gains at most {told:.3f} AUC about labels from "
-        "a split query or pilot weights. From a total of 4 on, its own trees tell it nearly as "
+        "a split query or pilot weights. At totals of 4 and more, its own trees reveal nearly as "
         "much as a model of its columns and the labels would.",
-        "A feature party that invents its columns reads labels off pilot weights, with an AUC of "
-        f"{invented:.2f}; the label party's setting `weights_epsilon` limits that (at 1: "
-        f"{limited:.2f}), and `share_weights` switches it off.",
+        "A feature party that invents its columns can read labels from pilot weights, with an AUC "
+        f"of {invented:.2f}. The label party can limit that with `weights_epsilon` (at 1: "
+        f"{limited:.2f}) or prevent it with `share_weights = false`.",
     )
     return "\n".join(fill(f"- {line}", 128, subsequent_indent="  ") for line in lines)
 

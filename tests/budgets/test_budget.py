@@ -65,8 +65,8 @@ def test_unsampled_cells_are_missing_downstream():
     [
         (lambda: op.Budget({"a": 1}, 2), "not both"),
         (lambda: op.Budget.weighted({"a": 0}), "'a' must be above zero"),
-        (lambda: op.Budget.sampled(0), "from 1; got 0"),
-        (lambda: op.Budget.sampled(True), "from 1; got True"),
+        (lambda: op.Budget.sampled(0), "1 or more; got 0"),
+        (lambda: op.Budget.sampled(True), "1 or more; got True"),
         (lambda: op.Budget.weighted({"a": "x"}), "'a' must be above zero; got 'x'"),
         (lambda: op.Budget.sampled(5).shares(NAMES), "4 private columns"),
         (lambda: op.Budget.weighted({"a": 1}).shares(NAMES), "'b' has no weight"),

@@ -97,7 +97,7 @@ def test_a_plan_shows_the_bounds_of_a_pilot():
         ({"a": 1, "b": 1, "z": 1}, "'z', which is not a private column"),
         ({"a": 1}, "no weight for column 'b'"),
         ({"a": 1, "b": 0}, "not above zero"),
-        ({"a": 9, "b": 1}, "beyond the plan"),
+        ({"a": 9, "b": 1}, "too far apart"),
     ],
 )
 def test_weights_beyond_the_plan_are_refused(weights, words):

@@ -155,11 +155,11 @@ def test_a_notebook_shows_the_table_to_sign():
         (lambda: op.Budget.record(4, radius=0), "radius must be above zero; got 0"),
         (lambda: op.Budget.record(4, radius=1.5), "share of each column's declared range"),
         (lambda: op.Budget.record(4, radius={"age": -1}), "radius of 'age' must be above zero"),
-        (lambda: op.Budget.record(4, pilot=1), "from 0 to below 1; got 1"),
-        (lambda: op.Budget.record(4, pilot=-0.1), "from 0 to below 1; got -0.1"),
-        (lambda: op.Budget.record(4, pilot=0.1, rows=500), "has 50, too few"),
-        (lambda: op.Budget.record(4, rows=0), "rows must be a whole number from 1"),
-        (lambda: op.Budget.record(4, cells=1), "cells must be a whole number from 2; got 1"),
+        (lambda: op.Budget.record(4, pilot=1), "0 or more and below 1; got 1"),
+        (lambda: op.Budget.record(4, pilot=-0.1), "0 or more and below 1; got -0.1"),
+        (lambda: op.Budget.record(4, pilot=0.1, rows=500), "is 50 people, too few"),
+        (lambda: op.Budget.record(4, rows=0), "table, must be a whole number, 1 or more"),
+        (lambda: op.Budget.record(4, cells=1), "cells must be a whole number, 2 or more; got 1"),
         (lambda: op.Budget.record(4, columns_per_row=0), "columns_per_row must be a whole number"),
         (lambda: op.Budget.record(4, weights={"age": 0}), "The weight of 'age' must be above zero"),
         (lambda: op.Budget.record(4, task="cluster"), "'classify' or 'regress'; got 'cluster'"),
@@ -226,7 +226,7 @@ def test_an_estimator_takes_a_plan_as_its_budget():
     for made in (op.OpBoostClassifier(budget=plan).fit(X, y), op.Desensitizer(budget=plan).fit(X)):
         assert made.plan_ == plan
         assert made.guarantee_.total <= 4
-    with pytest.raises(op.ParameterError, match="A plan says itself which columns are private"):
+    with pytest.raises(op.ParameterError, match="The plan says which columns are private"):
         op.OpBoostClassifier(bounds=BOUNDS, budget=plan).fit(X, y)
     with pytest.raises(op.ColumnError, match="'pay' is declared but not in the table"):
         op.OpBoostClassifier(budget=plan).fit(X.drop(columns="pay"), y)

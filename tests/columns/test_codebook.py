@@ -52,7 +52,7 @@ def test_wide_columns_take_wider_codes():
 
 
 def test_bad_books_and_codes_are_refused():
-    with pytest.raises(op.DataError, match="must rise"):
+    with pytest.raises(op.DataError, match="must increase"):
         Codebook(np.array([3, 3]))
     with pytest.raises(op.DataError, match="at least one"):
         Codebook(np.array([], dtype=int))

@@ -251,7 +251,7 @@ def test_a_model_of_grid_values_refuses_raw_rows_and_takes_released_ones(tmp_pat
         np.testing.assert_allclose(
             chances(stock, released), model.predict_proba(X, desensitize=True), atol=1e-6
         )
-        with pytest.raises(op.ParameterError, match="units='grid' beside desensitize"):
+        with pytest.raises(op.ParameterError, match="units='grid' to desensitize"):
             model.model_matrix(X, desensitize=True)
         with pytest.raises(op.ParameterError, match="'grid' or 'raw'; got 'metric'"):
             model.save_model(tmp_path / "x.json", units="metric")

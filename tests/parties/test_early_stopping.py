@@ -39,8 +39,8 @@ def test_training_ends_when_held_out_rows_say_so(denoise):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"early_stopping_rounds": 0}, "whole number from 1, or None; got 0"),
-        ({"early_stopping_rounds": 2.5}, "whole number from 1, or None; got 2.5"),
+        ({"early_stopping_rounds": 0}, "whole number, 1 or more, or None; got 0"),
+        ({"early_stopping_rounds": 2.5}, "whole number, 1 or more, or None; got 2.5"),
         (
             {"early_stopping_rounds": 5, "memory": "external", "denoise": False},
             "needs rows in memory",

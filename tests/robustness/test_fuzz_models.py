@@ -66,9 +66,9 @@ def test_a_tree_that_leads_xgboost_astray_is_refused(saved, tmp_path, name, valu
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (b"left_child=", b"left_child=999999 ", "another length"),
+        (b"left_child=", b"left_child=999999 ", "the length of its tree"),
         (b"split_feature=", b"split_feature=x", "whole numbers"),
-        (b"num_leaves=", b"num_leaves=9", "another length"),
+        (b"num_leaves=", b"num_leaves=9", "the length of its tree"),
         (b"max_feature_idx=1", b"max_feature_idx=9", "features"),
         (b"\nend of trees", b"\nend of tre", "cut short"),
         (b"\nend of parameters", b"", "cut short"),

@@ -70,7 +70,7 @@ def test_a_pilot_without_weights_is_refused(place, engine):
     [
         ('{"a": 1, "b": 1}', "no weight for column 'c'"),
         ('{"a": 1, "b": 1, "c": 1, "d": 1}', "'d', which is not a private column"),
-        ('{"a": 1, "b": 1, "c": 0.1}', "beyond the plan"),
+        ('{"a": 1, "b": 1, "c": 0.1}', "too far apart"),
         ('{"a": "much"}', "a number per column"),
         ("[1, 2]", "a number per column"),
         ("{", "a number per column"),

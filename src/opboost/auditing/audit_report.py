@@ -78,7 +78,7 @@ class Audit:
             elif p.beyond_distribution:
                 found.append(
                     f"The loss of {p.x} and {p.y} is at least {p.lower:.4g}; the certified "
-                    f"distribution has {p.exact:.4g}, so the samples come from another one."
+                    f"distribution has {p.exact:.4g}, so the samples come from a different one."
                 )
         found += [
             f"Draws of {check.between} depend on each other."

@@ -219,8 +219,8 @@ def check_continues(booster: Booster, earlier: Trained) -> None:
         )
     if type(earlier).__name__ != kind:
         raise ParameterError(
-            f"The model is of another booster ({type(earlier).__name__.removeprefix('Trained')}) "
-            f"than the one that is to continue it ({type(booster).__name__}). Use the same one."
+            f"{type(booster).__name__} cannot continue a model that "
+            f"{type(earlier).__name__.removeprefix('Trained')} trained. Use the same booster."
         )
 
 

@@ -334,12 +334,12 @@ def _check(text: str, features: int) -> None:
         raise unsound("it is cut short")
     head = _fields(blocks[0].removeprefix("tree\n"), _HEAD)
     if int(whole_numbers([head["max_feature_idx"]], 1, "max_feature_idx")[0]) != features - 1:
-        raise unsound("it has another number of features than its estimator")
+        raise unsound("its number of features is not its estimator's")
     if not _OBJECTIVE.fullmatch(head.get("objective", "custom")):
         raise unsound("its objective has no name")
     names, infos = head["feature_names"].split(" "), head["feature_infos"].split(" ")
     if len(names) != features or len(infos) != features:
-        raise unsound("its features have other names")
+        raise unsound("its features and their names differ in number")
     per_round, classes = (
         whole_numbers([head[name]], 1, name)[0] for name in ("num_tree_per_iteration", "num_class")
     )
@@ -351,7 +351,7 @@ def _check(text: str, features: int) -> None:
     if "tree_sizes" in head:
         sizes = whole_numbers(head["tree_sizes"].split(), len(trees), "tree_sizes")
         if sum(sizes) < 0 or any(not body[1:].count(f"Tree={k}\n") for k in range(len(trees))):
-            raise unsound("its trees have other sizes than it says")
+            raise unsound("its trees do not have the sizes that it states")
         _check_sizes(text, sizes)
     _check_rest(rest)
 
@@ -361,10 +361,10 @@ def _check_sizes(text: str, sizes: list[int]) -> None:
     place = text.index("\nTree=0\n") + 1 if sizes else 0
     for number, size in enumerate(sizes):
         if size <= 0 or not text.startswith(f"Tree={number}\n", place):
-            raise unsound("its trees have other sizes than it says")
+            raise unsound("its trees do not have the sizes that it states")
         place += size
     if sizes and not text.startswith("end of trees\n", place):
-        raise unsound("its trees have other sizes than it says")
+        raise unsound("its trees do not have the sizes that it states")
 
 
 def _fields(block: str, known: tuple[str, ...] | None) -> dict[str, str]:

@@ -65,7 +65,7 @@ def whole_numbers(words: Sequence[str], count: int, name: str) -> list[int]:
     except ValueError:
         raise unsound(f"{name} has entries other than whole numbers") from None
     if len(found) != count or any(abs(n) >= 2**31 for n in found):
-        raise unsound(f"{name} has another length than its tree")
+        raise unsound(f"{name} does not have the length of its tree")
     return found
 
 
@@ -76,4 +76,4 @@ def real_numbers(words: Sequence[str], count: int, name: str) -> None:
     except ValueError:
         raise unsound(f"{name} has entries other than numbers") from None
     if len(found) != count or any(n != n for n in found):
-        raise unsound(f"{name} has another length than its tree")
+        raise unsound(f"{name} does not have the length of its tree")

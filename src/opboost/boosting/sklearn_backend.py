@@ -287,7 +287,7 @@ def _check(model: Any, features: int) -> None:
         for estimator in model.estimators_.ravel():
             tree = estimator.tree_
             if (tree.n_features, tree.n_outputs, tree.max_n_classes) != (features, 1, 1):
-                raise unsound("a tree has other features")
+                raise unsound("the features of a tree are not its estimator's")
             check_tree(tree.children_left, tree.children_right, tree.feature, features)
         return
     for predictor in (p for rounds in model._predictors for p in rounds):

@@ -307,25 +307,25 @@ def _check(document: dict[str, Any], features: int) -> None:
     """Refuse trees that would lead XGBoost out of its memory."""
     learner = document["learner"]
     if int(learner["learner_model_param"]["num_feature"]) != features:
-        raise unsound("it has another number of features than its estimator")
+        raise unsound("its number of features is not its estimator's")
     booster = learner["gradient_booster"]
     if booster["name"] not in ("gbtree", "dart"):
         raise unsound("it is not a booster of trees")
     inner = booster.get("gbtree", booster)["model"]
     trees, groups = inner["trees"], max(1, int(learner["learner_model_param"]["num_class"]))
     if "weight_drop" in booster and len(booster["weight_drop"]) != len(trees):
-        raise unsound("trees have other weights")
+        raise unsound("trees and their weights differ in number")
     if int(inner["gbtree_model_param"]["num_trees"]) != len(trees):
         raise unsound("some trees are missing")
     if len(inner["tree_info"]) != len(trees):
-        raise unsound("trees belong to no class")
+        raise unsound("trees and their classes differ in number")
     if not all(type(g) is int and 0 <= g < groups for g in inner["tree_info"]):
         raise unsound("a tree belongs to a class that does not exist")
     steps = inner.get("iteration_indptr", [0, len(trees)])
     if not all(type(s) is int for s in steps) or sorted(steps) != steps:
-        raise unsound("rounds do not follow each other")
+        raise unsound("its rounds are not in order")
     if steps and (steps[0] != 0 or steps[-1] != len(trees)):
-        raise unsound("rounds have other trees")
+        raise unsound("its rounds do not cover its trees")
     for place, tree in enumerate(trees):
         _check_nodes(tree, place, features)
 
@@ -337,14 +337,14 @@ def _check_nodes(tree: dict[str, Any], place: int, features: int) -> None:
             raise unsound(f"{name} does not fit its tree")
     told = tree["tree_param"]
     if (int(told["num_nodes"]), int(told["num_feature"])) != (nodes, features):
-        raise unsound("a tree has another number of nodes than it says")
+        raise unsound("a tree does not have the number of nodes that it states")
     if int(told["size_leaf_vector"]) > 1 or tree["id"] != place:
         raise unsound("a tree is of an unknown kind")
     if any(tree["split_type"]) or any(tree.get(name) for name in _CATEGORIES):
         raise unsound("a tree splits by categories")
     pruned = {node for node, feature in enumerate(tree["split_indices"]) if feature == _PRUNED}
     if 0 in pruned or int(told["num_deleted"]) != len(pruned):
-        raise unsound("other nodes were pruned than it says")
+        raise unsound("its pruned nodes are not those that it states")
     left, right = (
         [-1 if node in pruned else child for node, child in enumerate(tree[name])]
         for name in ("left_children", "right_children")

@@ -52,7 +52,7 @@ class Budget:
             or self.columns_per_row < 1
         ):
             raise ParameterError(
-                f"columns_per_row must be a whole number from 1; got {self.columns_per_row!r}."
+                f"columns_per_row must be a whole number, 1 or more; got {self.columns_per_row!r}."
             )
 
     @staticmethod
@@ -157,21 +157,21 @@ class RecordBudget(Budget):
         object.__setattr__(self, "total", checked_total(self.total))
         if self.rows is not None and not _is_count(self.rows):
             raise ParameterError(
-                f"rows must be a whole number from 1, the declared size of the table; "
+                f"rows, the declared size of the table, must be a whole number, 1 or more; "
                 f"got {self.rows!r}."
             )
         if self.task not in (None, "classify", "regress"):
             raise ParameterError(f"task must be 'classify' or 'regress'; got {self.task!r}.")
         if self.columns_per_row is not None and not _is_count(self.columns_per_row):
             raise ParameterError(
-                f"columns_per_row must be a whole number from 1; got {self.columns_per_row!r}."
+                f"columns_per_row must be a whole number, 1 or more; got {self.columns_per_row!r}."
             )
         for name, cells in self._by_column(self.cells):
             if not _is_count(cells) or cells < 2:
                 of = "" if name is None else f" of {name!r}"
                 raise ParameterError(
-                    f"cells{of} must be a whole number from 2; got {cells!r}. Leave it out to let "
-                    "OpBoost choose it."
+                    f"cells{of} must be a whole number, 2 or more; got {cells!r}. Leave it out to "
+                    "let OpBoost choose it."
                 )
         for name, weight in (self.weights or {}).items():
             if not _is_positive(weight):
@@ -194,10 +194,12 @@ class RecordBudget(Budget):
 
     def _check_pilot(self) -> None:
         if isinstance(self.pilot, bool) or not isinstance(self.pilot, int | float):
-            raise ParameterError(f"pilot must be a share from 0 to below 1; got {self.pilot!r}.")
+            raise ParameterError(
+                f"pilot must be a share, 0 or more and below 1; got {self.pilot!r}."
+            )
         if not 0 <= self.pilot < 1:
             raise ParameterError(
-                f"pilot is the share of people who release first, from 0 to below 1; "
+                f"pilot is the share of people who release first, 0 or more and below 1; "
                 f"got {self.pilot!r}."
             )
         if self.rows is not None:
@@ -207,9 +209,9 @@ class RecordBudget(Budget):
         """Refuse a pilot that has too few of ``rows`` people to say anything."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
-                f"A pilot of {self.pilot:g} of {rows:,} people has "
-                f"{self.pilot * rows:,.0f}, too few to tell columns apart; it needs "
-                f"{MIN_PILOT_ROWS:,}. Leave pilot out, or make it larger."
+                f"A pilot of {self.pilot:g} of {rows:,} people is {self.pilot * rows:,.0f} people, "
+                f"too few to tell columns apart; it needs {MIN_PILOT_ROWS:,}. Leave pilot out, or "
+                "make it larger."
             )
 
     def __hash__(self) -> int:

@@ -62,8 +62,8 @@ def checked_weights(
         raise ParameterError(f"{source} has a weight that is not above zero and finite.")
     if max(found.values()) > MAX_WEIGHT_RATIO * min(found.values()):
         raise ParameterError(
-            f"{source} has weights beyond the plan: the largest may be {MAX_WEIGHT_RATIO} times "
-            "the smallest."
+            f"{source} has weights that are too far apart: the largest may be {MAX_WEIGHT_RATIO} "
+            "times the smallest."
         )
     return found
 

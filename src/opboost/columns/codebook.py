@@ -33,7 +33,7 @@ class Codebook:
         if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
             raise DataError("A codebook holds the distinct integers of a column, at least one")
         if (np.diff(values.astype(np.int64)) <= 0).any():
-            raise DataError("The values of a codebook must rise")
+            raise DataError("The values of a codebook must increase")
         object.__setattr__(self, "values", values)
 
     def __len__(self) -> int:

@@ -34,7 +34,9 @@ class NoiseMatrix:
     def __post_init__(self) -> None:
         matrix = np.asarray(self.matrix, dtype=np.float64)
         if matrix.ndim != 2 or (matrix < 0).any() or not np.allclose(matrix.sum(axis=1), 1):
-            raise ParameterError("A channel's rows must be chances that add up to one.")
+            raise ParameterError(
+                "Each row of a noise matrix must be probabilities that add up to 1."
+            )
         object.__setattr__(self, "matrix", matrix)
 
     @property

@@ -301,7 +301,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         if desensitize:
             if units != "grid":
                 raise ParameterError(
-                    "Released rows hold grid values. Write units='grid' beside desensitize=True; "
+                    "Released rows hold grid values. Add units='grid' to desensitize=True; "
                     "clf.stock_model(units='grid') is the model that takes them."
                 )
             matrix, raw = self._released_values(X), {}

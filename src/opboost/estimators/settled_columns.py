@@ -64,7 +64,7 @@ class SettledColumns:
         if isinstance(budget, RecordPlan):
             if declared.bounds is not None or declared.categories is not None:
                 raise ParameterError(
-                    "A plan says itself which columns are private. Leave bounds and categories out."
+                    "The plan says which columns are private. Leave bounds and categories out."
                 )
             _check_columns(budget.columns, names, remainder)
             return cls(budget.columns, tuple(names), (), remainder, budget.budget, budget)

@@ -143,7 +143,7 @@ class NumericMapping:
         for left, right in pairwise(edges):
             if not left < right:
                 raise ParameterError(
-                    "Breakpoints must rise strictly between the bounds "
+                    "Breakpoints must increase strictly between the bounds "
                     f"{self.bounds[0]!r} and {self.bounds[1]!r}; {right!r} follows {left!r}."
                 )
         return points

@@ -39,8 +39,7 @@ class Partition:
             limit = MAX_RUN_CELLS if self.domain is None else checked_domain(self.domain).size
             if not 1 <= self.theta <= limit:
                 raise ParameterError(
-                    f"theta must lie between 1 and {limit}, the cells of the grid; "
-                    f"got {self.theta}."
+                    f"theta must lie between 1 and {limit}, the number of cells; got {self.theta}."
                 )
             return
         if self.domain is None:
@@ -57,7 +56,7 @@ class Partition:
         for left, right in pairwise(edges):
             if left >= right:
                 raise ParameterError(
-                    f"Borders must rise strictly within {self.domain.L + 1}..{self.domain.R}; "
+                    f"Borders must increase strictly within {self.domain.L + 1}..{self.domain.R}; "
                     f"got {borders!r}. A border is the first cell of a new run."
                 )
 

@@ -78,8 +78,8 @@ def missing(folder: Path, key: Path) -> PrivacyError:
     """Return the error for a folder without a ledger although its key exists."""
     return PrivacyError(
         f"There is no ledger in {folder}, but its key {key} exists: a ledger was kept here, and "
-        "without it everybody would be drawn and charged again. Restore the folder (is its volume "
-        "mounted?), or start an empty ledger with --new-ledger."
+        "without it everybody's noise would be drawn and charged again. Restore the folder (is its "
+        "volume mounted?), or start an empty ledger with --new-ledger."
     )
 
 

@@ -89,7 +89,7 @@ class FrozenPlan:
                 found += _column_changes(name, column, new.columns[name], levels=levels)
         shared = [name for name in self.columns if name in new.columns]
         if _of(self.weights, shared) != _of(new.weights, shared):
-            found.append("other weights of columns")
+            found.append("different column weights")
         return found
 
 
@@ -154,9 +154,9 @@ def check_left_out(frozen: FrozenPlan | None, plan: FrozenPlan | None, new_peopl
         return
     listed = ", ".join(repr(name) for name in frozen.columns if name not in plan.columns)
     raise PrivacyError(
-        f"The plan leaves out {listed} of this period's record plan, and {new_people:,} people "
-        "would be charged under it, whose columns would not be those that the frozen plan chooses "
-        f"for them; {_NEXT_STEP}"
+        f"The plan leaves out {listed}, which this period's record plan has. {new_people:,} people "
+        "would be charged, and it would choose other columns for them than the period's plan does; "
+        f"{_NEXT_STEP}"
     )
 
 
@@ -188,7 +188,7 @@ def _column_changes(
     if before.get("guarantee") != after.get("guarantee"):
         changed = f"column {name!r} {before.get('guarantee')} → {after.get('guarantee')}"
         return [changed] if levels else []
-    return [f"column {name!r} has another mapping or other noise"]
+    return [f"column {name!r} has a different mapping or different noise"]
 
 
 def _facts(column: Mapping[str, Any]) -> dict[str, Any]:

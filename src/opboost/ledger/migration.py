@@ -137,8 +137,8 @@ def _check_first(old: Format1, key: Path) -> None:
 def _unknown(count: int) -> PrivacyError:
     return PrivacyError(
         f"{count:,} people of the ledger are in none of the tables. Version 0.1 kept no IDs, so "
-        "they would be drawn and charged again. Add the tables of earlier releases, with IDs spelt "
-        "as they were then (--table, once for each), or leave these people out with "
+        "their noise would be drawn and charged again. Add the tables of earlier releases, with "
+        "IDs spelt as they were then (--table, once for each), or leave these people out with "
         "--leave-out-unknown. Nothing was changed."
     )
 

@@ -98,6 +98,6 @@ def repeated_ids(rows: int) -> DataError:
     """Return the error for rows whose ID occurs in an earlier row."""
     return DataError(
         f"{rows:,} rows repeat an ID of an earlier row",
-        hint="An ID means one person, however it is spelt: keep one row of each. If IDs are "
+        hint="An ID means one person, however it is spelt: keep one row per person. If IDs are "
         'case-sensitive, create the ledger with ids = "exact" in [ledger].',
     )

@@ -164,8 +164,8 @@ class Ledger:
             if self._keys.named(name) is None:
                 raise PrivacyError(
                     f"The ledger was written under key {name}, which the key file does not hold. "
-                    "Without it, people would not be recognised, and would be released again. "
-                    "Restore it."
+                    "Without it, people would not be recognised, and their values would be "
+                    "released again. Restore it."
                 )
         if identity != self._keys.oldest.name:
             raise PrivacyError(

@@ -59,7 +59,7 @@ def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Ledge
 
 
 def check_chain(ledger: Chained) -> None:
-    """Refuse a ledger whose chain is damaged: people would be drawn and charged again.
+    """Refuse a ledger whose chain is damaged: noise would be drawn and charged again.
 
     Runs are checked when they are read.
     """
@@ -72,7 +72,7 @@ def not_whole(folder: Path, finding: LedgerFinding) -> PrivacyError:
     place = "" if finding.entry is None else f"entry {finding.entry} "
     return PrivacyError(
         f"The ledger in {folder} is damaged: {place}{finding.words}. "
-        "People would be drawn again. Restore it from a backup."
+        "Noise would be drawn again. Restore it from a backup."
     )
 
 

@@ -116,6 +116,6 @@ def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
         raise DataError(
             f"{keys:,} {'ID stands' if keys == 1 else 'IDs stand'} more than once, in {rows:,} "
             "rows, as IDs are normalised in this job",
-            hint="An ID stands for one person: keep one row of each.",
+            hint="An ID stands for one person: keep one row per person.",
         )
     return count

@@ -185,7 +185,7 @@ class SeededRng:
 
     def __post_init__(self) -> None:
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
-            raise ParameterError(f"A seed must be a whole number from 0; got {self.seed!r}.")
+            raise ParameterError(f"A seed must be a whole number, 0 or more; got {self.seed!r}.")
 
     @property
     def secure(self) -> bool:

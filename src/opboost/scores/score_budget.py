@@ -30,7 +30,7 @@ class ScoreBudget:
         object.__setattr__(self, "level", checked_epsilon("score", self.level))
         if type(self.models) is not int or self.models < 1:
             raise ParameterError(
-                f"models must be a whole number from 1, scored about one person in a period; "
+                f"models, scored about one person in a period, must be a whole number, 1 or more; "
                 f"got {self.models!r}."
             )
 

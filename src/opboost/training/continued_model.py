@@ -60,6 +60,6 @@ def check_same_labels(earlier: TrainedModel, labels: Any, task: str) -> None:
         raise DataError(f"The model that is continued is not a {task}", hint=NEXT_STEP)
     if known is not None and known.tolist() != labels.tolist():
         raise DataError(
-            "The new rows hold other classes than the model that is continued",
-            hint="Each class must be among them, and no other.",
+            "The classes of the new rows are not those of the model that is continued",
+            hint="Each of its classes must occur, and no other.",
         )

@@ -60,7 +60,7 @@ def save_model_file(model: TrainedModel, terms: ModelTerms, path: Path) -> None:
     """Write a trained model; the file appears only when it is complete."""
     kind = type(model.trained).__name__
     if kind not in MODULES:
-        raise DataError(f"A booster of one's own ({kind}) has no file form", hint="Save its model.")
+        raise DataError(f"A booster of your own ({kind}) has no file form", hint="Save its model.")
     description = json.dumps(_description(model, terms, kind), ensure_ascii=False, indent=1)
     with tempfile.TemporaryDirectory() as folder:
         stock = Path(folder) / MODULES[kind][1]
@@ -119,7 +119,7 @@ def save_trained(trained: Trained, folder: Path) -> None:
     """Save a trained model in a folder of its own, from which :func:`load_trained` reads it."""
     kind = type(trained).__name__
     if kind not in MODULES:
-        raise DataError(f"A booster of one's own ({kind}) has no file form")
+        raise DataError(f"A booster of your own ({kind}) has no file form")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with atomic_files.placing(folder, folder=True, alone=True) as partial:
         model = partial / MODULES[kind][1]
@@ -128,7 +128,7 @@ def save_trained(trained: Trained, folder: Path) -> None:
         atomic_files.write(partial / "kind", atomic_files.with_checksum(json.dumps(about).encode()))
 
 
-_TRAIN_AGAIN = "Remove the folder that it is in: the model is trained again."
+_TRAIN_AGAIN = "Remove its folder, and the model will be trained again."
 
 
 def load_trained(folder: Path, task: str, features: int) -> Trained:

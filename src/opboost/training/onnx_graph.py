@@ -230,7 +230,7 @@ def _check_same(
     if not np.allclose(model.predict(rows), exported.predict(rows), rtol=1e-3, atol=1e-4):
         raise ParameterError(
             "The booster's parameters give a model that is not a sum over its trees and so has no "
-            "ONNX form here. Use gradient boosting, for one."
+            "ONNX form here. Use gradient boosting, for example."
         )
 
 

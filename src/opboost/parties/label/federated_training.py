@@ -259,7 +259,7 @@ def checked_rounds(rounds: int | None, memory: Memory) -> int | None:
         return None
     if type(rounds) is not int or rounds < 1:
         raise ParameterError(
-            f"early_stopping_rounds must be a whole number from 1, or None; got {rounds!r}."
+            f"early_stopping_rounds must be a whole number, 1 or more, or None; got {rounds!r}."
         )
     if memory == "external":
         raise ParameterError("Early stopping needs rows in memory: leave memory='external' out.")

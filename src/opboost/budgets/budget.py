@@ -19,19 +19,19 @@ MIN_PILOT_ROWS = 1_000
 """A pilot of fewer people reveals too little about which columns are informative."""
 
 CHUNK_ROWS = 2**14
-"""The number of rows whose columns are chosen at a time, so that sorting takes little memory."""
+"""Columns are chosen for this many rows at a time, so that sorting takes little memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that one person's record may spend, or the split of a level over the columns.
+    """A limit on what one person's record may spend, or a split of a level over the columns.
 
     * ``Budget.record(4)`` states the most that is revealed about one person; mechanisms, grids and
       the number of columns per row follow from it;
     * ``Budget.even()`` gives each of r columns 1/r of the level;
     * ``Budget.weighted({"age": 2, "income": 1})`` gives 2/3 and 1/3;
-    * ``Budget.sampled(k)`` releases k columns of each row, drawn at random independently of the
-      data, each at 1/k of the level; the other cells are missing downstream.
+    * ``Budget.sampled(k)`` releases k columns of each row, each at 1/k of the level.  They are
+      chosen at random, independently of the data; the others are missing in the release.
 
     >>> Budget.weighted({"age": 2, "income": 1}).shares(["age", "income"])
     {'age': 0.6666666666666666, 'income': 0.3333333333333333}
@@ -72,12 +72,12 @@ class Budget:
         Args:
             total: Whatever is sent about a person is at most e**total times as likely with one
                 record as with any other, missing values included.
-            radius: Values within this distance cost proportionally less: a share of each column's
-                declared range, or a dict by column in raw units.  None is plain LDP.
+            radius: The distance within which values cost proportionally less: a share of each
+                column's declared range, or a dict by column in raw units.  None is plain LDP.
             rows: The number of people, as you declare it; OpBoost does not count rows.
             columns_per_row: How many columns are sent for each person; chosen if not given.
-            cells: The cells of columns of numbers, one number or a dict; chosen if not given.
-            weights: How likely each column is to be among those that are sent for a person.
+            cells: The grid size of numeric columns, one number or a dict; chosen if not given.
+            weights: How likely each column is to be sent for a person, relative to the others.
             task: ``"classify"`` or ``"regress"``, if known.
             pilot: The fraction of people who release first, so that the others send the most
                 informative columns.
@@ -116,7 +116,7 @@ class Budget:
         return hash((weights, self.columns_per_row))
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
-        """Return the share of each column's level; the shares that one row releases sum to one."""
+        """Return each column's share of the level; the shares that one row releases sum to one."""
         if self.columns_per_row is not None:
             if self.columns_per_row > len(columns):
                 raise ParameterError(
@@ -133,7 +133,7 @@ class Budget:
         return {name: self.weights[name] / total for name in columns}
 
     def drawn(self, rows: int, columns: int, rng: Rng | None = None) -> BoolArray:
-        """Return which cells are released: random columns of each row, independent of the data."""
+        """Return which columns each row releases: random ones, independent of the data."""
         sent = columns_sent(self, lambda: cell_words(rows, columns, rng))
         return np.ones((rows, columns), dtype=np.bool_) if sent is None else sent
 
@@ -143,7 +143,7 @@ class RecordBudget(Budget):
     """The most that one party reveals about one person; made by :meth:`Budget.record`.
 
     The plan chooses ``columns_per_row`` and ``cells`` if they are not given.  ``weights`` say how
-    likely columns are to be among those that are sent for a person.
+    likely each column is to be sent for a person.
     """
 
     total: float = math.nan
@@ -206,7 +206,7 @@ class RecordBudget(Budget):
             self.check_pilot_rows(self.rows)
 
     def check_pilot_rows(self, rows: int) -> None:
-        """Refuse a pilot that has too few of ``rows`` people to say anything."""
+        """Refuse a pilot whose share of ``rows`` people is too small to tell columns apart."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
                 f"A pilot of {self.pilot:g} of {rows:,} people is {self.pilot * rows:,.0f} people, "
@@ -241,7 +241,7 @@ class RecordBudget(Budget):
 
     @property
     def awaits_weights(self) -> bool:
-        """Whether a pilot has yet to release, so that the weights of columns are unknown."""
+        """Whether the column weights are unknown because a pilot has yet to release."""
         return self.pilot > 0 and self.weights is None
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
@@ -276,7 +276,7 @@ def _is_count(value: Any) -> bool:
 
 
 def check_no_pilot(budget: object, why: str) -> None:
-    """Refuse a pilot if nobody can compute weights; ``why`` continues after "needs labels"."""
+    """Refuse a pilot without labels to weigh columns; ``why`` continues after "needs labels"."""
     if isinstance(budget, RecordBudget) and budget.awaits_weights:
         raise ParameterError(
             f"A pilot of {budget.pilot:g} needs labels, {why}. Leave pilot out, or give the "
@@ -293,10 +293,12 @@ def columns_sent(
     """Return which columns each row sends; None if every row sends all of them.
 
     ``words`` returns a uniform word for each cell.  Each row sends the columns with the smallest
-    words, so adding or dropping a column changes as few choices as possible.  Weights of a record
-    budget, by the names of ``columns``, draw without replacement: a word u in (0, 1) becomes the
-    key -log(1 - u) / weight, and each row sends the smallest keys.  A larger weight of one column
-    therefore only adds that column to rows.  Rows that ``pilot`` marks ignore the weights.
+    words, so adding or dropping a column changes as few choices as possible.
+
+    The weights of a record budget, by the names in ``columns``, make this sampling without
+    replacement: a word u in (0, 1) becomes the key -log(1 - u) / weight, and each row sends the
+    columns with the smallest keys.  Raising one column's weight therefore never removes it from a
+    row.  Rows that ``pilot`` marks ignore the weights.
     """
     if budget is None or budget.columns_per_row is None:
         return None
@@ -317,7 +319,7 @@ def columns_sent(
 
 
 def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatArray:
-    """Return exponential variates with these rates, and rate one in the pilot's rows."""
+    """Return exponential variates with these rates; in the pilot's rows, every rate is one."""
     exponential: FloatArray = -np.log1p(-np.minimum((words + 0.5) / 2.0**64, 1 - 2.0**-53))
     keys = exponential / weights
     if pilot is not None:
@@ -326,7 +328,7 @@ def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatAr
 
 
 def below_share(words: Words, share: float) -> BoolArray:
-    """Return which uniform words are below ``share`` of their range: the people of the pilot."""
+    """Return which uniform words lie in the lowest ``share`` of their range: the pilot's people."""
     return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 

@@ -107,7 +107,7 @@ def _most_revealed(column: PrivateColumn) -> Fraction | None:
 
 
 def _bound(promise: Guarantee, x: int | None, y: int) -> Fraction | None:
-    """Return the bound between a cell, or None for a missing value, and another cell."""
+    """Return the bound between two cells; ``x`` is None for a missing value."""
     match promise:
         case Flagged(inner, eps_missing, constant):
             inside = _bound(inner, constant if x is None else x, y)
@@ -183,7 +183,7 @@ def _channel(column: PrivateColumn) -> dict[str, Any]:
 
 
 def _shifts(cells: int, weights: list[int], floor: int) -> dict[str, Any]:
-    """Return one row of weights that is shifted for every cell, with one floor elsewhere."""
+    """Describe rows that are one row of weights, shifted for each cell, and a floor elsewhere."""
     whole = sum(weights) + (cells - 1) * floor
     row = {"weights": list(map(hex, weights)), "floor": hex(floor), "sum": hex(whole)}
     return {"kind": "shifts", "cells": cells, **row}

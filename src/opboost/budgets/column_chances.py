@@ -1,4 +1,4 @@
-"""For how many people each column is sent: by a budget's weights, or within a pilot's bounds."""
+"""The number of people for whom each column is sent, by a budget's weights or a pilot's bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sending_people(
 ) -> dict[Hashable, tuple[int, int]]:
     """Return the fewest and the most of 1,000 people for whom each column is sent.
 
-    Both are the same unless the weights still await a pilot.
+    The two are equal unless the weights still await a pilot.
 
     >>> budget = RecordBudget(columns_per_row=1, total=4.0, pilot=0.1)
     >>> sending_people(budget, ["a", "b", "c"])["a"]

@@ -168,16 +168,16 @@ class DeclaredColumn:
         return WindowMap(grid, total=level, near=near, width=width, clipped=False)
 
     def radius_in_cells(self, grid: Domain) -> int:
-        """Return the distance from which a pair costs the whole level; 1 is plain LDP."""
+        """Return the smallest distance at which a pair costs the whole level; 1 is plain LDP."""
         if self.radius is not None:
             cell = self.range / (grid.size if self.bounds is not None else grid.span)
             return max(1, round(self.radius / cell))
         return 1 if self.share is None else max(1, round(self.share * grid.size))
 
     def raw_radius(self, grid: Domain) -> float | None:
-        """Return the radius that the grid keeps, in raw units (or categories); None for plain LDP.
+        """Return the radius as rounded to the grid, in raw units or categories; None for plain LDP.
 
-        It is also None on a scale that is not linear, where no one raw distance corresponds to it.
+        It is also None on a scale that is not linear, where no single raw distance matches it.
         """
         steps = self.radius_in_cells(grid)
         if steps == 1 or (self.bounds is not None and self.scale != "linear"):
@@ -185,7 +185,7 @@ class DeclaredColumn:
         return steps * self.range / (grid.size if self.bounds is not None else grid.span)
 
     def scale_radius(self, grid: Domain) -> float | None:
-        """Return the radius that the grid keeps as a fraction of the scale; None for plain LDP."""
+        """Return the radius as rounded to the grid, as a share of the scale; None for plain LDP."""
         steps = self.radius_in_cells(grid)
         return None if steps == 1 else steps / grid.size
 

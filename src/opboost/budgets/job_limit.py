@@ -1,4 +1,4 @@
-"""Compare what the feature parties of a job reveal together with the limit that the job sets."""
+"""Compare the total that a job's feature parties reveal with the limit that the job sets."""
 
 from __future__ import annotations
 

@@ -34,13 +34,13 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The fewest and the most of 1,000 people for whom it is sent; a pilot may decide."""
+    """The fewest and the most of 1,000 people for whom it is sent; a pilot decides between them."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 
     @property
     def within(self) -> str:
-        """The radius in words: in raw units, or as a percentage of a scale that is not linear."""
+        """The radius in words: in raw units or, if the scale is not linear, as a share of it."""
         if self.radius is not None:
             return f"{self.radius:.4g}"
         return "none" if self.radius_share is None else f"{self.radius_share:.0%} of the scale"
@@ -54,7 +54,7 @@ class PlannedColumn:
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """What is sent about each person: which columns, by which mechanisms, and what they reveal.
+    """What is sent about each person: the columns, their mechanisms, and what they reveal.
 
     >>> import opboost as op
     >>> bounds = {"age": (17, 90), "pay": (0, 90_000), "hours": op.Integers(0, 23)}
@@ -158,7 +158,7 @@ class RecordPlan:
         )
 
     def table(self) -> list[dict[str, str]]:
-        """Return the lines as texts by column title."""
+        """Return each line as a dict of texts by column title."""
         return [
             {
                 "column": visible(line.name),
@@ -211,9 +211,9 @@ def meaning_of(total: float) -> str:
 
 
 def level_of(total: float, sent: int) -> float:
-    """Return the level of each of ``sent`` columns, which sum to at most the total.
+    """Return the level of each of ``sent`` columns; together they do not exceed the total.
 
-    The ledger counts in billionths, rounded up; this sum does not exceed the total either.
+    This also holds in the ledger, which rounds each level up to a billionth.
 
     >>> 3 * level_of(4.0, 3) <= 4.0, level_of(4.0, 2)
     (True, 2.0)
@@ -224,7 +224,7 @@ def level_of(total: float, sent: int) -> float:
 
 
 def _radius(column: PrivateColumn, kept: Callable[[Domain], float | None]) -> float | None:
-    """Return the radius that the column's grid keeps; None if distance means nothing."""
+    """Return the radius as rounded to the column's grid; None if its values have no order."""
     return kept(column.mapping.domain) if column.has_order and column.mapping else None
 
 

@@ -26,8 +26,8 @@ _MISSING = np.uint64(0x7FC00000)  # the bits of a 32-bit NaN
 class RowSums:
     """Hashes of rows by the content of their private columns, built column by column.
 
-    A row has the same hash in a copy, in a subset, with columns in another order or under other
-    names, and as 32-bit floats.  Rows with equal content count as one.  If two people in different
+    A row keeps its hash in a copy or a subset of the table, with columns reordered or renamed,
+    and as 32-bit floats.  Rows with equal content count as one.  If two people in different
     tables have equal records, their releases are therefore counted too often rather than too
     rarely.  Equal rows within one table count once, as if they were about different people.
     """
@@ -48,7 +48,7 @@ class RowSums:
 
     @property
     def total(self) -> Words:
-        """The hashes, before they are keyed."""
+        """The hashes without a key."""
         assert self._total is not None
         return self._total
 
@@ -91,12 +91,12 @@ class Account:
         self._rows.append(register().note(self.terms, sums.total))
 
     def add_earlier(self, counted: Counted) -> None:
-        """Count the releases of a model that is trained further: a person may be in both."""
+        """Count the releases of the model that is continued: a person may be in both tables."""
         for terms, times in counted.items():
             self._brought[terms] = self._brought.get(terms, 0) + times
 
     def counted(self) -> dict[Terms, int]:
-        """Return, for each terms, the most releases of any of the rows so far, by anyone."""
+        """Return, by terms, the most releases of any one row so far, whoever made them."""
         counted = dict(self._brought) or {self.terms: 0}
         for terms, counts in register().counts(self._keys()).items():
             counted[terms] = counted.get(terms, 0) + int(counts.max())
@@ -104,12 +104,12 @@ class Account:
 
     @property
     def releases(self) -> int:
-        """The largest number of releases of any of the rows."""
+        """The largest number of releases of any one row."""
         local = sum(register().counts(self._keys()).values(), np.zeros(1, dtype=np.int64))
         return sum(self._brought.values()) + int(local.max())
 
     def guarantee(self) -> Joint | NoGuarantee:
-        """Return the promise of all releases of these rows, or of one if there was none yet."""
+        """Return the promise of all releases of these rows, or of a first one if there is none."""
         notes = [self._note] if self._note else []
         if self._rows or not self._brought:  # else nothing was released here
             notes += register().notes(self.terms)

@@ -363,7 +363,7 @@ class Travels:
 
 
 def _stays() -> bool:
-    """Return whether a pickle never leaves: ``copy`` makes it, or joblib only hashes it.
+    """Return whether a pickle stays in this process: for ``copy``, or for joblib's hash.
 
     The hash must be the same in every process: if ``joblib.Memory`` keeps a release on disk,
     another run must find the release there instead of drawing again.

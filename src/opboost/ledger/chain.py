@@ -79,7 +79,7 @@ _FIELDS: dict[str, dict[str, type]] = {
     "forget": {**_REWRITTEN, "outputs": dict},
     "migrate": {"runs": list, "history": list},
 }
-"""The fields that the body of each kind has at least, with their types."""
+"""The fields that the body of each kind must have, with their types."""
 
 
 def _has_fields(body: dict[str, Any], needed: dict[str, type]) -> bool:
@@ -111,7 +111,7 @@ class Chain:
         try:
             yield
         except BaseException:
-            if self._db.in_transaction:  # a full disk has rolled back already
+            if self._db.in_transaction:  # on a full disk, SQLite has rolled back already
                 with suppress(sqlite3.DatabaseError):
                     self._db.execute("ROLLBACK")
             raise
@@ -133,7 +133,7 @@ class Chain:
         return self._db.in_transaction
 
     def last_of(self, *kinds: str) -> int:
-        """Return the current last number of entries of some kinds, even within :meth:`reading`."""
+        """Return the last number of entries of some kinds now, even within :meth:`reading`."""
         marks = ", ".join("?" * len(kinds))
         wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
         try:
@@ -145,7 +145,7 @@ class Chain:
             ) from None
 
     def append(self, key: Key, kind: str, body: dict[str, Any], at: str | None = None) -> Entry:
-        """Append a new entry, dated now or ``at``; only within :meth:`writing`."""
+        """Append a new entry, dated now or ``at``; call this only within :meth:`writing`."""
         last = self.head()
         number, previous = (last.number + 1, last.hash) if last else (0, bytes(32))
         at = at or datetime.now(UTC).isoformat(timespec="seconds")

@@ -36,7 +36,7 @@ def is_disk_error(error: Exception) -> bool:
 
 
 def unwritable(folder: Path, error: Exception) -> OSError:
-    """Return the error for a disk or folder that cannot be written."""
+    """Return the error for a disk or folder that cannot be written to."""
     return OSError(
         f"The ledger in {folder} cannot be written: {error}. Free some space, or give this user "
         "permission to write there, and run the same command again."

@@ -55,8 +55,8 @@ class Drawing:
 
     ``attributes`` are the declared identities of the columns; an identity stays the same if its
     column is renamed. ``stored`` names a stored release: the noisy values are kept there and not in
-    the ledger. Give ``score`` only if the single column is a model's score; it says what the charge
-    is recorded against.
+    the ledger. Give ``score`` only if the single column is a model's score; it names the attributes
+    that the score reads.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Drawing:
         This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
         and people whom :meth:`draw` or :meth:`charge` would refuse. ``pieces`` are IDs and chosen
         columns, as :meth:`charge` takes them. If the ledger redraws changed values, only
-        :meth:`draw` knows what is charged, so people are not checked here. Stored releases and
-        scores are the exceptions: their people are checked.
+        :meth:`draw` knows what is charged, so people are checked here only for stored releases and
+        scores.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -200,8 +200,8 @@ class Drawing:
 
         If a cap is set, the ledger could refuse people as soon as it has recorded a release.
         Without a cap, it could if a release of this period was made in parts, since the ledger does
-        not hold those draws.  With a record plan, it also could if one attribute was renewed alone,
-        or if a release of this period had other columns.
+        not hold those draws.  With a record plan, it also could if a single attribute was renewed,
+        or if a release of this period had different columns.
         """
         ledger = self._ledger
         if ledger.caps != Caps():
@@ -274,7 +274,7 @@ class Drawing:
         """Charge people for noisy values that are kept in a stored release instead of the ledger.
 
         ``chosen`` says which columns the stored release holds for each row; None means all.  If the
-        ledger already has a draw for anybody here, this refuses the whole release: a second,
+        ledger already has a draw for any of these people, this refuses the whole release: a second,
         independent draw would reveal more than was charged.
         """
         handles, here, chosen, recorded = self._chargeable(ids, chosen)
@@ -286,10 +286,10 @@ class Drawing:
     def _chargeable(
         self, ids: Any, chosen: BoolArray | None
     ) -> tuple[Words, BoolArray, BoolArray, BoolArray]:
-        """Return four things about the people, or refuse the release.
+        """Return the people's handles and three masks, or refuse the release.
 
-        They are the people's handles, which of them are not forgotten, which of their cells to
-        charge, and which of them the ledger has a record of.
+        The masks mark people who are not forgotten, cells to charge, and people of whom the ledger
+        has a record.
         """
         handles = self._ledger.handles(self._ledger.people(ids))
         known = self._memory.known(handles, None)

@@ -2,9 +2,9 @@
 
 One SQLite file held everything: the chain of entries, ``charges`` (an amount and the people who
 were charged) and ``noise`` (draws by cell).  A person was four words of HMAC-SHA256 of the ID, as
-spelt in the table, under every line of the key file.  Charges named the third word.  A cell was AES
-of the first two words, with the value folded into the first, under a key of attribute and
-mechanism.  The key reveals the second word again, but only the IDs say whose it is.
+spelt in the table, under every line of the key file.  Charges stored the third word.  A cell was
+AES of the first two words, with the value folded into the first, under a key of attribute and
+mechanism.  The key recovers the second word, but only the IDs say whose it is.
 """
 
 from __future__ import annotations

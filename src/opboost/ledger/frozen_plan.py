@@ -60,7 +60,7 @@ class FrozenPlan:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that distinguishes plans, which excludes the order of columns."""
+        """The SHA-256 of everything that distinguishes plans; the order of columns does not."""
         mechanisms = {name: c["mechanism"] for name, c in self.columns.items()}
         facts = [getattr(self, name) for name in _FACTS]
         return hashlib.sha256(json.dumps([facts, mechanisms], sort_keys=True).encode()).hexdigest()
@@ -149,7 +149,7 @@ def check_plan(frozen: FrozenPlan | None, plan: FrozenPlan | None) -> None:
 
 
 def check_left_out(frozen: FrozenPlan | None, plan: FrozenPlan | None, new_people: int) -> None:
-    """Refuse new people under a plan that leaves out columns of the period's plan."""
+    """Refuse to charge people under a plan that leaves out columns of the period's plan."""
     if not new_people or frozen is None or plan is None or plan.digest == frozen.digest:
         return
     listed = ", ".join(repr(name) for name in frozen.columns if name not in plan.columns)

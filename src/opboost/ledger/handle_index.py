@@ -11,7 +11,7 @@ HANDLES_PER_GROUP = 32
 """The expected number of handles in a group; the index holds where each group begins."""
 
 MAX_GROUP_BITS = 20
-"""The most bits of the first word that group handles: an index of 8 MB."""
+"""At most this many bits of the first word group handles, which makes an index of 8 MB."""
 
 
 def rough_order(handles: Words) -> IntArray:

@@ -49,8 +49,8 @@ class Key:
         """Return each person's name: two words, a keyed one-way function of the ID.
 
         An ID of up to 15 bytes is one block x; a longer one becomes 15 bytes of keyed BLAKE2b.  The
-        name is AES[key](x) xor x, the compression function of Matyas, Meyer and Oseas.  It is
-        pseudo-random without the key, and with it as hard to invert as the ID is to guess
+        name is AES[key](x) xor x, the compression function of Matyas, Meyer and Oseas.  Without
+        the key it is pseudo-random; with the key it is as hard to invert as the ID is to guess
         (decision 20).
         """
         key = self.derived("person")

@@ -34,7 +34,7 @@ class Wanted:
 class Known:
     """What is decided for some people: one row per person, one column per wanted column.
 
-    ``elsewhere`` marks cells whose outputs a stored release holds, and not the ledger;
+    ``elsewhere`` marks cells whose outputs are in a stored release and not in the ledger.
     ``recorded`` marks people who have a record in one of the runs that were searched.
     """
 
@@ -48,8 +48,8 @@ class Known:
 class Lookup:
     """A search for people in all runs, for the columns of one release.
 
-    ``members`` marks the people of each run that the release includes.  ``repeats`` counts rows
-    that repeat the person of an earlier row, among people who have a record.
+    ``members`` marks, in each run, the people whom the release includes.  ``repeats`` counts the
+    rows that repeat the person of an earlier row, if that person has a record.
     """
 
     def __init__(self, ledger: Ledger, wanted: Sequence[Wanted]) -> None:
@@ -74,7 +74,7 @@ class Lookup:
         self.repeats = 0
 
     def _match(self, run: Run, j: int, k: int) -> tuple[int, ...]:
-        """Return how a run's column serves a wanted one, as the compiled loop expects it."""
+        """Return how to read a wanted column from a run's column, as :func:`recall` expects it."""
         column, slot = run.columns[k], run.slots()[k]
         tag = slot.start + column.width if column.tagged else -1
         width = column.width if column.width == self._wanted[j].width else 0
@@ -129,13 +129,13 @@ class Lookup:
         return self.members[run.file]
 
     def forgotten(self, handles: Words) -> BoolArray:
-        """Return who has a tombstone."""
+        """Return which people have a tombstone."""
         if not len(self._stones):
             return np.zeros(len(handles), dtype=np.bool_)
         return have_tombstones(self._stones, handles)
 
     def spent(self, handles: Words, attribute: str | None = None) -> IntArray:
-        """Return what was spent on each person in all periods, in billionths, by attribute or all.
+        """Return the billionths spent on each person in all periods, on one attribute or on all.
 
         ``UNBOUNDED`` means that something had no bound.  A score counts in full for every attribute
         that it reads.
@@ -164,8 +164,8 @@ class Lookup:
 def whole_rows(run: Run, columns: IntArray) -> tuple[Draws, IntArray]:
     """Return the bits of some columns of a run, and their draws in as few spans as possible.
 
-    The bits are empty if records must be read column by column.  That is so if a column has tags,
-    which accept or skip each draw, or if two columns of the run serve one column of the release.
+    The bits are empty if records must be read column by column: if a column has tags, which decide
+    for each draw whether to use it, or if the run has two columns for one column of the release.
     """
     spans = [[0, 0, 0]]
     for _, _, source, target, width, _ in columns.tolist():
@@ -191,7 +191,7 @@ def spent(
     attribute: str | None = None,
     reads: Reads | None = None,
 ) -> IntArray:
-    """Return what some runs charged each person, in billionths; ``reads`` are those of scores."""
+    """Return what some runs charged each person, in billionths; ``reads`` says what scores read."""
     total = np.zeros(len(handles), dtype=np.int64)
     unbounded = np.zeros(len(handles), dtype=np.bool_)
     for file in files:
@@ -208,7 +208,7 @@ def spent(
 
 
 def charged_amounts(run: Run, attribute: str | None, reads: Reads) -> IntArray:
-    """Return the charge per person for each column of a run: of one attribute, or of all."""
+    """Return what each column of a run charges a person: for one attribute, or for all."""
     counted = [attribute is None or is_about(c.attribute, attribute, reads) for c in run.columns]
     wanted = [c.amount if here else 0 for c, here in zip(run.columns, counted, strict=True)]
     return np.array(wanted, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Runs with the content of a 0.1 ledger's blocks, by the rules of migration.py."""
+"""Write the blocks of a 0.1 ledger as runs, by the rules of migration.py."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Choices:
         self._known[plan][found[new]] = True
 
     def plans(self, attributes: Sequence[str]) -> list[str]:
-        """Return the existing plans over some attributes."""
+        """Return the known plans for these attributes."""
         every = (_plan(count, attributes) for count in range(1, len(attributes) + 1))
         return [plan for plan in every if plan in self._packed]
 
@@ -174,7 +174,7 @@ class Runs:
         return int(self._remembered.sum())
 
     def written(self) -> list[Run]:
-        """Write all runs, with the draws that count first."""
+        """Write all runs; the draws that count come first."""
         found: dict[int, list[Piece]] = defaultdict(list)
         for piece in self._old.pieces():
             found[piece.reservation].append(piece)

@@ -8,7 +8,7 @@ commit:
   was committed first counts.
 * All draws are ``sent``, so every charge to a person stays.  If one release has two records of a
   person (two spellings of an ID), the second goes into a separate run.
-* What a choice of columns left out is decided and not sent.
+* Columns that a choice left out are decided and not sent.
 * A release in parts has its draws in the stored release; its run has only charges.
 * The draws of an unfinished release counted as spent, and another job may have sent them.  They
   come after everything that was committed, and the reservation is closed.

@@ -48,7 +48,7 @@ class NewRun:
 
     @property
     def next_path(self) -> Path:
-        """The file next to the run that lists the people of earlier runs in the release."""
+        """The path of the file that lists the people of earlier runs in the release."""
         return self.path.with_name(f"{int(self.path.name) + 1:06d}")
 
     def see(self, handles: Words) -> None:
@@ -65,7 +65,7 @@ class NewRun:
     ) -> None:
         """Write records for people for whom something is newly decided.
 
-        The look-up finds repeats of the others if they are ``recorded``; the rest are noted here.
+        Of the others, the look-up counts repeats if they are ``recorded``; the rest are noted here.
         """
         some = decided.any(axis=1)
         if some.all():
@@ -76,7 +76,7 @@ class NewRun:
             self._writer.add(handles[some], decided[some], sent[some], draws[some])
 
     def check_seen(self, repeats: int) -> None:
-        """Refuse people who occur twice; ``repeats`` are rows of those with an earlier record."""
+        """Refuse people who occur twice; ``repeats`` counts those that the look-up found."""
         if twice := self._seen.repeats() + repeats:
             raise repeated_ids(twice)
 

@@ -33,7 +33,7 @@ def to_bytes(column: PrivateColumn, out: list[OutColumn], width: int) -> Draws:
         return np.packbits(bits, axis=1)
     below = column.mechanism.outputs.L - 1
     steps: IntArray
-    if width == 1:  # modulo 256, which the result fits
+    if width == 1:  # modulo 256: the result fits a byte
         steps = out[0].values.astype(np.uint8) - np.uint8(below % 256)
     else:
         steps = out[0].values.astype(np.int64) - below
@@ -60,7 +60,7 @@ def from_bytes(column: PrivateColumn, drawn: Draws) -> list[OutColumn]:
         whole[:, : drawn.shape[1]] = drawn
         steps = whole.view("<i8").reshape(-1)
     # A cell without a draw becomes the lowest output.
-    if drawn.shape[1] == kind.itemsize == 1:  # modulo 256, which the result fits
+    if drawn.shape[1] == kind.itemsize == 1:  # modulo 256: the result fits a byte
         values = (np.maximum(steps, 1) + np.uint8((outputs.L - 1) % 256)).view(kind)
     else:
         values = (np.maximum(steps, 1).astype(np.int64) + (outputs.L - 1)).astype(kind)

@@ -62,7 +62,7 @@ class Answer:
     ``remembered`` says whether any release included the person.  ``spent`` has a line per attribute
     and one for all together, over all recipients and periods.  ``forgotten`` is when the person was
     erased; ``spent`` is then empty, because it is no longer known.  ``migrated`` is when the ledger
-    was migrated from version 0.1, which did not record who was sent again.
+    was migrated from version 0.1, which did not record whose draws were sent again.
     """
 
     remembered: bool
@@ -124,7 +124,7 @@ def _forgotten(ledger: Ledger, people: Words) -> str | None:
 class _Record:
     """The person's record in a run.
 
-    ``drawn`` is the entry of the release that wrote it, ``releases`` those of all that sent it.
+    ``drawn`` is the entry of the release that wrote it; ``releases`` are those of all that sent it.
     """
 
     run: Run
@@ -203,9 +203,9 @@ class _History:
     def _standing(self, attribute: str, mechanism: str, number: int) -> list[tuple[_Record, int]]:
         """Return the records that a release may have used for a cell: its own, or the earliest.
 
-        If changed values were redrawn, it repeated any one of the period's earlier draws; an
-        earlier decision not to send holds whatever the value is.  A person whose ID version 0.1
-        knew under two spellings may have two records of one release.
+        If changed values were redrawn, the release may have repeated any of the period's earlier
+        draws.  An earlier decision not to send holds whatever the value is.  If version 0.1 knew a
+        person's ID in two spellings, there may be two records from one release.
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)
@@ -224,7 +224,7 @@ class _History:
 
 
 def _records(ledger: Ledger, handle: Words) -> list[_Record]:
-    """Return the person's records, in the order of their drawing."""
+    """Return the person's records, in the order in which they were drawn."""
     files = [ledger.run_file(run) for run in ledger.runs()]
     places = {f.run.file: p for f in files if (p := int(f.places(handle)[0])) >= 0}
     again: dict[str, set[int]] = {name: set() for name in places}

@@ -7,7 +7,7 @@ from opboost.budgets.budget import below_share
 from opboost.ledger.store import Ledger
 
 PILOT = "\0pilot"
-"""Takes the place of an attribute in sampling words; no real attribute has this character."""
+"""Takes the place of an attribute in sampling words; no real attribute contains this character."""
 
 
 def in_pilot(ledger: Ledger, people: Words, share: float) -> BoolArray:

@@ -28,12 +28,12 @@ class Members:
     runs: tuple[tuple[str, int], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as an entry states it."""
+        """Return the members as an entry describes them."""
         return {"file": self.file, "sha256": self.sha256, "runs": [list(r) for r in self.runs]}
 
     @classmethod
     def of_json(cls, plain: Any) -> Members:
-        """Return what an entry states; raise ValueError if it states something else."""
+        """Return the members that an entry describes; raise ValueError if it describes none."""
         if not isinstance(plain, dict) or set(plain) != {"file", "sha256", "runs"}:
             raise ValueError("no members")
         runs = plain["runs"]

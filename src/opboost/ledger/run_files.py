@@ -52,7 +52,7 @@ class RunColumn:
 
     @property
     def slot(self) -> int:
-        """The bytes of a draw with its tag."""
+        """The number of bytes of a draw with its tag."""
         return self.width + TAG_BYTES * self.tagged
 
 
@@ -94,7 +94,7 @@ class Run:
         return [slice(end - c.slot, end) for c, end in zip(self.columns, ends, strict=True)]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as an entry states it."""
+        """Return the run as an entry describes it."""
         columns = [[c.attribute, c.mechanism, c.amount, c.width, c.tagged] for c in self.columns]
         plain = {"file": self.file, "committed": self.committed, "count": self.count}
         return {**plain, "sha256": self.sha256, "columns": columns} | {
@@ -104,7 +104,7 @@ class Run:
 
     @classmethod
     def of_json(cls, plain: Any) -> Run:
-        """Return what an entry states; raise ValueError if it states something else."""
+        """Return the run that an entry describes; raise ValueError if it describes none."""
         kinds = {"file": str, "committed": int, "count": int, "sha256": str}
         kinds |= {"stored": str, "merged": bool}
         if not isinstance(plain, dict) or set(plain) != {*kinds, "columns"}:
@@ -125,7 +125,7 @@ def _column(plain: Any) -> RunColumn:
 
 
 class RunFile:
-    """A reader of a run, whose arrays are mapped to its file and not loaded as a whole."""
+    """A reader of a run; its arrays are mapped from the file, not loaded as a whole."""
 
     def __init__(self, run: Run, path: Path) -> None:
         self.run, self.path = run, path
@@ -143,7 +143,7 @@ class RunFile:
         self._index: Handles | None = None
 
     def places(self, handles: Words, order: IntArray | None = None) -> IntArray:
-        """Return each person's position in the run, or -1; ``order`` is a rough order."""
+        """Return each person's position in the run, or -1; ``order`` is their rough order."""
         if self._index is None:
             self._index = Handles(self.handles)
         return self._index.places(handles, order)
@@ -173,7 +173,7 @@ class RunFile:
             raise damaged(self.path, "was changed")
 
     def pieces(self) -> Iterator[slice]:
-        """Yield the records' positions, one bucket of handles at a time, the same in every run."""
+        """Yield the records' positions by bucket of handles; every run has the same buckets."""
         tops = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(56)
         inner = np.searchsorted(self.handles[:, 0], tops).tolist()
         for first, last in zip([0, *inner], [*inner, self.run.count], strict=True):
@@ -190,7 +190,7 @@ def damaged(path: Path, what: str) -> DataError:
 
 
 class Repeated(Exception):
-    """Raised if records repeat a person; the argument is how many."""
+    """Raised if a person has several records; the argument is the number of excess records."""
 
 
 class RunWriter:
@@ -267,7 +267,7 @@ class RunWriter:
 
 
 def _packed(bits: BoolArray) -> Draws:
-    """Return bits packed in bytes; if all are set, one row is packed for all people."""
+    """Return bits packed in bytes; if all are set, every person shares one packed row."""
     if len(bits) and bits.all():
         return np.broadcast_to(np.packbits(bits[0]), (len(bits), -(-bits.shape[1] // 8)))
     return np.packbits(bits, axis=1)

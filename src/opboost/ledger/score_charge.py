@@ -1,4 +1,4 @@
-"""Charges for scores: in full to the person, and to every attribute that a score reads."""
+"""Charges for scores: in full, to the person and to every attribute that a score reads."""
 
 from __future__ import annotations
 

@@ -78,11 +78,12 @@ def recall(  # type: ignore[no-untyped-def]
 
     ``records`` are a run's bits (decided, sent) and draws.  A row of ``columns`` holds a column of
     the release, a column of the run, the position of its draw in the run and in ``draws``, its
-    bytes, and the position of its tag in the run (-1: none).  A draw with another tag is skipped.
+    size in bytes, and the position of its tag in the run (-1: none).  A draw with another tag is
+    skipped.
 
-    ``whole`` is for people whose columns were all sent, without tags.  It holds the bits of these
-    columns, and rows with the start of some draws in the run and in ``draws`` and their bytes.  The
-    bits are empty if there are tags.
+    ``whole`` is for people whose columns were all sent: their draws are copied in spans.  It holds
+    the bits of these columns, and a row per span: its start in the run, its start in ``draws``, and
+    its size in bytes.  The bits are empty if draws cannot be copied in spans, as with tags.
 
     ``members`` marks the records that were used, ``touched`` the rows whose person has a record in
     some run.  The first result counts rows that repeat the person of an earlier row: the first

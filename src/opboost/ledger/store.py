@@ -91,7 +91,7 @@ class Ledger:
         self.folder, self.caps = Path(folder), caps or Caps()
         self.key_path = Path(key)
         KeyFile.check_place(self.key_path, self.folder)
-        self._check_there(new)  # before anything is created, also in an empty mount point
+        self._check_there(new)  # before anything is created, even in an empty mount point
         read_only = is_read_only(self.folder / CHAIN_FILE)
         if not read_only:
             _make_private(self.folder)
@@ -197,7 +197,7 @@ class Ledger:
             chain_witness.note_beside(self.key_path, head)
 
     def append(self, kind: str, body: dict[str, Any]) -> Entry:
-        """Append a new entry; only within :meth:`writing`."""
+        """Append a new entry; call this only within :meth:`writing`."""
         return self._chain.append(self.key, kind, body)
 
     def head(self) -> Entry:
@@ -280,7 +280,7 @@ class Ledger:
 
     @property
     def storage_key(self) -> Key:
-        """The key that encrypts the stored names: the newest at the last rotation."""
+        """The key that encrypts the stored names: the newest key when they were last rotated."""
         name = next((e.body["to"] for e in self._reversed(*REWRITTEN)), None)
         name = name or self._reversed("open", "migrate")[0].key
         found = self._keys.named(name)
@@ -336,7 +336,7 @@ class Ledger:
         return sorted(live.values(), key=lambda run: run.committed)
 
     def members(self) -> dict[int, Members]:
-        """Return the people of earlier runs in each release, by its entry."""
+        """Return, by the entry of a release, which people of earlier runs it included."""
         found: dict[int, Members] = {}
         for entry in self.entries("commit", *REWRITTEN):
             try:
@@ -377,7 +377,7 @@ class Ledger:
         return self.runs_folder / f"{max(numbers, default=0) + 1:06d}"
 
     def clear(self, *, wipe: bool = False) -> None:
-        """Remove files that no entry names; only while no other process draws.
+        """Remove files that no entry names; call this only while no other process draws.
 
         With ``wipe``, they are overwritten first.
         """

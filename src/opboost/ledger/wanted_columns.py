@@ -27,7 +27,7 @@ def wanted_columns(
 
 
 def identity(column: PrivateColumn) -> str:
-    """Return a digest of mechanism, grid and mapping: all but the cell that a draw depends on."""
+    """Return a digest of all that a draw depends on, except the cell: mechanism, grid, mapping."""
     spec = column_to_dict(column)
     kept = ["mapping", "mechanism", *(["missing"] if column.flagged() is not None else [])]
     plain = _spelt_alike({name: spec[name] for name in kept})

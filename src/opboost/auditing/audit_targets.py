@@ -20,17 +20,17 @@ MAX_CODES = 4096
 """Up to this many outcomes are counted one by one; more are pooled in runs."""
 
 _PILOT_SAMPLES = 4096
-"""The number of samples per value that show where the outputs lie."""
+"""The number of samples per value from which the range of outputs is estimated."""
 
 _MAX_RUNS = 1024
-"""The number of runs that cover the pilot's outputs, about."""
+"""Roughly this many runs cover the pilot's outputs."""
 
 _MAX_BITS = 8
 """The number of bits of a row that are compared."""
 
 
 class Coding(Protocol):
-    """A map from outcomes to numbers from 0 to ``size − 1``, which uses the outcome alone."""
+    """A map from outcomes to numbers from 0 to ``size − 1``, by nothing but the outcome."""
 
     @property
     def size(self) -> int:
@@ -105,7 +105,7 @@ class OnGrid:
     mechanism: Mechanism
 
     def draw(self, value: int, count: int) -> IntArray:
-        """Return a column that holds one value throughout."""
+        """Return the noisy column of rows that all hold one value."""
         return self.mechanism.sample(np.full(count, value, dtype=self.mechanism.domain.dtype()))
 
     def coding(self, x: int, y: int) -> Cells:
@@ -164,12 +164,12 @@ class InBits:
     mechanism: NominalMechanism
 
     def draw(self, value: Any, count: int) -> Any:
-        """Return a column that holds one category throughout."""
+        """Return the noisy bits of rows that all hold one category."""
         position = self.mechanism.categories.index(value)
         return self.mechanism.sample_positions(np.full(count, position, dtype=np.int64))
 
     def coding(self, x: Any, y: Any) -> Pattern:
-        """Return the two categories' own bits, and some others in case they leak something."""
+        """Return the two categories' own bits, and a few others in case they leak something."""
         own = [self.mechanism.categories.index(v) for v in (x, y)]
         others = [i for i in range(len(self.mechanism.categories)) if i not in own]
         return Pattern(tuple(sorted({*own, *others[: _MAX_BITS - len(set(own))]})))
@@ -217,7 +217,7 @@ class WithGaps:
         return OnGrid(self.mechanism.mechanism)
 
     def draw(self, value: int | None, count: int) -> Any:
-        """Return a column in which every row holds the value, or is missing."""
+        """Return the noisy column of rows that all hold the value, or are all missing."""
         inner, gone = self.mechanism, value is None
         cell = inner.mechanism.domain.L if value is None else value
         values = np.full(count, cell, dtype=inner.mechanism.domain.dtype())

@@ -60,7 +60,7 @@ def chance_of_independence(pair: Pair) -> float:
 
 
 def _classes(codes: IntArray) -> IntArray:
-    """Return classes of outcomes so frequent that every pair of them is expected 50 times."""
+    """Group outcomes into classes so frequent that each pair of classes is expected 50 times."""
     counts = np.bincount(codes)
     often = np.flatnonzero(counts >= np.sqrt(50 * len(codes)))
     place = np.full(len(counts), len(often), dtype=np.int64)
@@ -109,7 +109,7 @@ def _forked(draw: Callable[[], IntArray]) -> Pair:
 
 
 def _columns(record: Record, value: Any, rows: int) -> Pair:
-    """Return the draws of rows that send both columns; the budget alone decides which do."""
+    """Return the draws of rows that send both columns; only the budget decides which do."""
     drawn, chosen = record.draw(value, rows)
     parts: tuple[Coding, ...] = record.coding(value, value).parts
     both = chosen[:, 0] & chosen[:, 1]

@@ -71,7 +71,7 @@ def most_revealing_event(ranking: Counts, choosing: Counts, grown: float, risk: 
 
 
 def _by_ratio(counts: Counts, prior: float) -> IntArray:
-    """Return outcomes by falling ratio; the prior moves rare ones, mere chance, to the back."""
+    """Return outcomes by decreasing ratio; the prior moves rare outcomes to the back."""
     ratio = (counts[0] + prior) / (counts[1] + prior)
     return np.argsort(-ratio, kind="stable")
 
@@ -79,8 +79,9 @@ def _by_ratio(counts: Counts, prior: float) -> IntArray:
 def _score(a: FloatArray, b: FloatArray, quantile: float, grown: float) -> FloatArray:
     """Return roughly the result of ``loss_below`` for counts like these.
 
-    Counts that have ``grown`` are estimates.  One standard error of each counts against the event,
-    so that an outcome that was frequent by chance does not look revealing.
+    The counts are extrapolated by the factor ``grown``.  One standard error of each
+    counts against the event, so that an outcome that was frequent by chance does not look
+    revealing.
     """
     low = np.maximum(a - quantile * np.sqrt(a) - np.sqrt(grown * a), 1e-300)
     high = b + quantile * np.sqrt(b) + quantile**2 / 2 + np.sqrt(grown * np.maximum(b, grown))

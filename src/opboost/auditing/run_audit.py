@@ -36,7 +36,7 @@ def audit(
     seed: int = 0,
     progress: SampleProgress | None = None,
 ) -> Audit:
-    """Attack a mechanism through ``sample`` alone and return a lower bound on each pair's loss.
+    """Attack a mechanism through its ``sample`` and return a lower bound on each pair's loss.
 
     A sound mechanism fails with probability at most ``1 − confidence``, over all pairs and checks
     together.  The pairs share half of that risk, each in both directions; the bounds are

@@ -1,4 +1,4 @@
-"""Estimate the shares of categories from noisy bits, shrunk by as much as noise explains."""
+"""Estimate the shares of categories from noisy bits, and shrink differences that noise explains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_SHARE = 0.1
 class BitTally:
     """For each group, how many rows sent a column of bits, and how many of these set each bit.
 
-    Inverting the channel gives unbiased shares, but each carries the noise of all rows.  With many
+    Inverting the noise gives unbiased shares, but each carries the noise of all rows.  With many
     categories and few rows, they are nothing but noise.  So the groups are shrunk towards the
     column, and the column towards equal shares, by the part of their spread that noise explains
     (James and Stein's rule).
@@ -30,7 +30,7 @@ class BitTally:
 
     @classmethod
     def of(cls, counts: Table, base: int, states: int, rates: tuple[float, float]) -> BitTally:
-        """Read a tally of outputs: at ``base`` how many rows sent it, then each bit."""
+        """Read a tally of outputs: at ``base``, the rows that sent it; then those with each bit."""
         table = counts.astype(np.float64)
         return cls(table[:, base], table[:, base + 1 : base + 1 + states], rates)
 

@@ -1,7 +1,7 @@
 """Pair columns, so that a class need not treat its most dependent columns as independent.
 
-Two columns with channels M and N form one column of pairs of states with the channel M ⊗ N.  A
-pass over the rows then looks up half as many factors.
+Two columns with noise matrices M and N form one column of pairs of states with the noise matrix
+M ⊗ N.  A pass over the rows then looks up half as many factors.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from opboost.denoise.label_groups import Groups
 from opboost.denoise.noise_matrix import NoiseMatrix
 
 MAX_PAIR_CELLS = 128
-"""The most outputs of a pair: more would need more rows than there are."""
+"""The most outputs of a pair: with more, each would occur in too few rows."""
 
 MIN_ROWS_PER_OUTPUT = 4
-"""The least rows that a group must have for each output of a pair."""
+"""The fewest rows that a group must have for each output of a pair."""
 
 MAX_ROWS_READ = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairing:
-    """Which channel columns are paired; the others stay single and follow the pairs."""
+    """Which columns are paired; the others stay single and follow the pairs."""
 
     space: Space
     pairs: tuple[tuple[int, int], ...]

@@ -61,7 +61,7 @@ def column_smoothings(space: Space, folds: Sequence[Table]) -> tuple[float, ...]
 class ColumnStart:
     """The start of every fit: each whole column's pmf, deconvolved from the rows of all groups.
 
-    ``constant`` is the value by which the chances of outputs are divided.
+    ``constant`` holds, for each output, the value by which its chances are divided.
     """
 
     fitted: Mixture

@@ -21,20 +21,20 @@ CLASSES_PER_CELL = 8
 """Weighing a cell under this many classes takes as long as all other work on it."""
 
 WAVE_CELLS = 2**22
-"""The most cells of the units' own sums that are held in memory before they are added up."""
+"""Sums of units are added up before they take more cells of memory than this."""
 
 Codes = np.ndarray[Any, Any]
 Table = np.ndarray[Any, np.dtype[np.float32]]
 
 
 Line = int | tuple[tuple[int, int], tuple[int, int]]
-"""How many of a column's states are ordered, counted from the first.  For a pair of columns: that
-number and the number of states, for each of the two."""
+"""How many of a column's states are ordered, counted from the first.  For a pair of columns, it
+is that number and the number of states of each of the two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """The columns of a table: private ones through channels, unary bits, and own ones as they are.
+    """The columns of a table: private ones with noise matrices, unary bits, and own ones.
 
     ``lines`` says which states are neighbours.  ``own`` holds how many values each of the label
     party's discretised columns has.
@@ -204,7 +204,7 @@ class EncodedRows:
         in_threads(work, count, min(threads, count))
 
     def waves(self, cells: int) -> Iterator[IntArray]:
-        """Yield runs of units whose sums, of ``cells`` cells each, fit into little memory."""
+        """Yield runs of units, so short that sums of ``cells`` cells each take little memory."""
         step = max(2 * (os.cpu_count() or 1), WAVE_CELLS // max(1, cells))
         return (self.units[k : k + step] for k in range(0, len(self.units), step))
 

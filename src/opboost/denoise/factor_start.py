@@ -47,7 +47,7 @@ class ColumnScores:
 
     @classmethod
     def of(cls, index: Index, j: int, pmf: FloatArray) -> ColumnScores:
-        """Derive the scores from the column's channel; they have variance one under the pmf."""
+        """Derive the scores from the noise matrix; they have variance one under the pmf."""
         states = len(pmf)
         matrix = index.matrix[index.places[j] : index.places[j + 1]].reshape(states, -1)
         outputs = matrix.shape[1]

@@ -36,10 +36,10 @@ from opboost.denoise.row_blocks import (
 )
 
 MIN_SELECTION_ROWS = 10_000
-"""In larger tables, model selection uses at least this many rows ..."""
+"""In larger tables, model selection uses at least this many rows."""
 
 SELECTION_CELLS = 200_000
-"""... and at least as many rows as send this many cells: rows that send few columns say little."""
+"""It uses more rows if they send fewer cells than this in all: such rows reveal little."""
 
 MANY_ROWS = 1_000_000
 """Above this many rows, the rows for model selection are picked without permuting all of them."""
@@ -51,13 +51,13 @@ IDLE = 2
 """The mark of a row that takes no part in model selection."""
 
 FOLDS = 4
-"""Parts of the rows, each held out once, when the fit with one class per group is chosen."""
+"""The parts of the rows that are held out in turn to choose the fit with one class per group."""
 
 REFINING_STEPS = 10
-"""EM steps on all rows that refine a model fitted to a part of them."""
+"""The EM steps on all rows that refine a model fitted to a part of them."""
 
 INNER_STEPS = 6
-"""Updates of the pmfs in each such step, which cost little compared with the pass over the rows."""
+"""Updates of the pmfs in each EM step; they cost little compared with the pass over the rows."""
 
 FitProgress = Callable[[str, float], None]
 """A callback that receives the name of the current stage and how much of it is done."""
@@ -68,9 +68,10 @@ Parted = Callable[[Codes], object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """The model of the training part, and which rows it has seen (1), not seen (0), or neither (2).
+    """The model fitted to the training part of model selection, and the part of each row.
 
-    Decisions made with it concern rows whose labels it does not know.
+    The parts are 1 (training), 0 (held out) and 2 (neither).  Decisions made with this model use
+    rows whose labels it has not seen.
     """
 
     member: Mixture
@@ -110,9 +111,11 @@ def fit(
     """Choose a model and fit it.
 
     Held-out noisy rows choose the smoothing over labels, the number of steps and the number of
-    classes: those under which they are likeliest.  Then ``members`` models from different starts
-    are fitted to all rows.  With ``spread``, workers of a cluster pass over the rows.  A step costs
-    time linear in rows × columns × classes, and memory of a few bytes per cell.
+    classes: those under which they are likeliest.  If model selection used all rows and chose
+    several classes, ``members`` models are then fitted to them from different starts.  In larger
+    tables, a few steps on all rows refine the chosen model instead.  With ``spread``, workers of a
+    cluster pass over the rows.  A step costs time linear in rows × columns × classes, and memory of
+    a few bytes per cell.
     """
     pairs = pairing(space, groups, outputs.codes)
     codes = pairs.paired(outputs.codes)
@@ -134,7 +137,8 @@ def fit_blocks(
 ) -> Denoiser:
     """Fit as :func:`fit` does, to rows in blocks; model selection brings its rows into memory.
 
-    Passes over all rows: one that tallies outputs, one that collects these rows, and one per step.
+    Passes over all rows: one that counts sent cells (if some rows do not send every column), one
+    that collects these rows, one that tallies outputs, and one per step.
     """
     say = progress or (lambda what, share: None)
     rng = np.random.default_rng(seed)
@@ -175,8 +179,8 @@ def fit_blocks(
 def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
     """Transfer the class-specific deviations from one set of group distributions to another.
 
-    What all rows say about each group's columns replaces what a part of them said.  What that part
-    said about classes is kept.
+    The distributions of each group's columns then come from all rows; only the deviations of the
+    classes come from a part of them.
     """
     P = (model.P * (after.P / np.maximum(before.P, 1e-9))).astype(np.float32)
     bounds = np.append(model.index.starts, model.index.bit_starts[1:])

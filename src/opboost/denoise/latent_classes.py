@@ -1,10 +1,11 @@
-"""Latent classes within each label group, fitted to noisy rows through the channel.
+"""Latent classes within each label group, fitted to noisy rows.
 
     P(x | group g) = sum over classes c of pi[g, c] · product over columns j of P[g, j, c](x_j)
 
-The E-step weights classes by the likelihood of a row's outputs, Q = P · M.  The M-step is EM's
-multiplicative update of each pmf; it works on sums of outputs, not on rows.  A row also counts for
-neighbouring groups (a kernel over groups): this is EM for a local likelihood.
+The E-step weights a row's classes by the likelihood of its outputs, Q = P · M, where M is a
+column's noise matrix.  The M-step is EM's multiplicative update of each pmf; it needs sums of
+outputs, not rows.  A kernel over groups lets a row count for neighbouring groups too, so this is EM
+for a local likelihood.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from opboost.denoise.encoded_rows import EncodedRows, Index, Table, in_threads
 from opboost.runtime.threads import threads_for
 
 MAX_LANES = 128
-"""The most pmfs of one column that are fitted together, so that their tables stay in the cache."""
+"""At most this many pmfs of a column are fitted together, so that their tables stay in cache."""
 
 FLOOR = 1e-3
-"""Rarer outputs are weighted as if they were this common, so that products stay finite."""
+"""The chances of rarer outputs are scaled as if they had this chance, to keep products finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,9 +33,9 @@ class Mixture:
     """One or several models, fitted side by side; :meth:`stepped` returns their next state.
 
     ``P[g, x, c]`` holds the pmfs of all columns, one below the other, and ``Q`` the chances of
-    outputs.  Model k has the classes from ``models[k]`` to ``models[k + 1]``.  ``near[k]`` spreads
-    its counts over groups, and ``near_pi`` the sizes of the classes.  ``kappa`` rows of ``parent``
-    are added to every pmf.
+    outputs.  Model k has the classes from ``models[k]`` up to ``models[k + 1]``.  The kernel
+    ``near[k]`` spreads its counts over groups, and ``near_pi`` spreads the sizes of classes.  Every
+    pmf is fitted as if ``kappa`` more rows followed ``parent``.
     """
 
     index: Index
@@ -55,7 +56,7 @@ class Mixture:
         return int(self.pi.shape[1])
 
     def __getitem__(self, k: int) -> Mixture:
-        """Return model k alone."""
+        """Return model k without the others."""
         lanes = slice(self.models[k], self.models[k + 1])
         return replace(
             self,
@@ -69,7 +70,7 @@ class Mixture:
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Mixture]) -> Mixture:
-        """Combine models of the same rows into one value."""
+        """Combine models of the same rows, so that one pass fits all of them."""
         widths = [m.classes for m in parts]
         return replace(
             parts[0],
@@ -83,7 +84,7 @@ class Mixture:
 
     @classmethod
     def of_pmfs(cls, index: Index, constant: Table, pi: Table, P: Table) -> Mixture:
-        """Rebuild a fitted model, which can weigh and draw but is not fitted further."""
+        """Rebuild a fitted model that can weigh rows and draw, but cannot be fitted further."""
         groups, classes = pi.shape
         alone = np.eye(groups, dtype=np.float32)
         lanes, smooth = np.array([0, classes]), np.zeros(classes, dtype=np.float32)
@@ -130,7 +131,7 @@ class Mixture:
     def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
         """Fit to each group's counts of outputs and sizes of classes: the M-step.
 
-        Plain tallies as ``counts`` say nothing about bits: then the bits keep their pmfs.
+        Without ``bits``, the pmfs of bits are kept: plain tallies as ``counts`` cannot update them.
         """
         pi = self.near_pi @ sizes + 1
         spread = np.empty_like(counts)
@@ -148,7 +149,7 @@ class Mixture:
         return replace(made, pi=pi.astype(np.float32))
 
     def refreshed(self) -> Mixture:
-        """Return the same pmfs, with the chances of outputs that follow from them."""
+        """Return the same pmfs, and recompute the chances of outputs from them."""
         return self._maximised(self.Q, 0.0, 0, 1, False)
 
     def _maximised(
@@ -167,7 +168,7 @@ class Mixture:
                 self.constant, i.exact, i.lines, self.smooth, P, Q, self.parent, rows, inner,
             )  # fmt: skip
 
-        if blocks < min(threads, columns):  # few lanes: threads share out the columns
+        if blocks < min(threads, columns):  # with few lanes, threads share the columns
             in_threads(lambda lo, hi: fit(0, blocks, lo, hi), columns, min(threads, columns))
         else:
             in_threads(lambda lo, hi: fit(lo, hi, 0, columns), blocks, min(threads, blocks))
@@ -178,7 +179,7 @@ class Mixture:
         return replace(self, P=P, Q=Q)
 
     def likelihoods(self, rows: EncodedRows) -> FloatArray:
-        """Return ``[row, model]``, in the order of ``rows``, up to a constant per row's outputs."""
+        """Return log-likelihoods ``[row, model]`` of ``rows`` in order, up to a constant per row."""
         out = np.zeros((len(rows), len(self.near)))
         i = self.index
         head = (rows.codes, rows.bits, rows.units)
@@ -197,7 +198,7 @@ class Mixture:
     ) -> None:
         """Write posterior draws of the first ``drawn`` columns and of the bit columns.
 
-        A row's draw depends on the key and on its token, not on the other rows.
+        A row's draw depends on the key and the row's token, not on other rows.
         """
         i = self.index
         head = (rows.codes, rows.bits, rows.units)

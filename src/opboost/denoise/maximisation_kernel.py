@@ -1,4 +1,4 @@
-"""Compiled maximisation step for latent classes seen through a channel, on counts of outputs.
+"""Compiled maximisation step for latent classes seen through noise, on counts of outputs.
 
 The tables are those of :mod:`opboost.denoise.mixture_kernel`, which counts the outputs.
 Functions that other functions here call are inlined, and divisions do not check for zero, for the
@@ -58,7 +58,7 @@ def maximise(  # type: ignore[no-untyped-def]
     kappa,
     inner,
 ):
-    """Fit the pmfs ``P[group, state, class]`` of channel columns to counts of outputs.
+    """Fit the pmfs ``P[group, state, class]`` of columns with a noise matrix to counts of outputs.
 
     Each of ``inner`` steps multiplies P by ``u * sqrt(u)``, where u is EM's factor: over-relaxed
     EM, which needs about half as many steps for the same fit.  ``kappa`` rows of ``parent`` are
@@ -136,7 +136,7 @@ def maximise(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _copied(table, begin, count, first, out):  # type: ignore[no-untyped-def]
-    """Copy ``count`` lanes of ``table[group, line, class]`` from a line on, neighbours together."""
+    """Copy ``count`` lanes of ``table[group, line, class]`` to ``out``, from line ``first`` on."""
     classes = table.shape[2]
     k = 0
     while k < count:
@@ -150,7 +150,7 @@ def _copied(table, begin, count, first, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _written(lanes, begin, count, first, table):  # type: ignore[no-untyped-def]
-    """Copy ``count`` lanes back into the table."""
+    """Copy ``count`` lanes back into the table, from line ``first`` on."""
     classes = table.shape[2]
     k = 0
     while k < count:
@@ -164,10 +164,10 @@ def _written(lanes, begin, count, first, table):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _banded(M):  # type: ignore[no-untyped-def]
-    """Return each output's least chance from any state, the excess over it, and where that is.
+    """Return each output's least chance, the entries' excess over it, and the bands of excess.
 
-    In the matrix of a window mechanism, most outputs have their least chance.  So sums need to run
-    over the band alone.
+    In the noise matrix of a window mechanism, most entries have no excess, so sums need only run
+    over the band.
     """
     floor = np.empty(M.shape[1], np.float32)
     rise = np.empty(M.shape, np.float32)
@@ -224,11 +224,13 @@ def _shrunk(u, size, law, kappa, pmf, whole):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _smoothed(pmf, law, inverse, line, share, u, whole):  # type: ignore[no-untyped-def]
-    """Pull each cell's ratio to the parent's distribution towards its neighbours' along a line.
+    """Pull the ratio of each cell to the parent's towards its neighbours' ratios along a line.
 
-    Where the channel tells neighbours apart, the next step pulls the ratio back.  Where it does
-    not, the pmf keeps the parent's shape from one cell to the next.  ``line`` holds how many cells
-    a line has, how far apart they are, how many lines there are, and how far apart the lines are.
+    Where the noise matrix tells neighbours apart, the next step pulls the ratio back.  Where it
+    does not, the pmf keeps the parent's shape from one cell to the next.
+
+    ``line`` holds how many cells a line has, how far apart they are, how many lines there are, and
+    how far apart the lines are.
     """
     lanes = pmf.shape[1]
     for number in range(line[2]):

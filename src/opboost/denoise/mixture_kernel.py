@@ -1,4 +1,4 @@
-"""Compiled expectation, likelihood and draws for latent classes seen through a channel.
+"""Compiled expectation, likelihood and draws for latent classes seen through noise.
 
 A row belongs to a group (that of its label) and to a class, which is not observed.  The classes are
 the last axis of all tables, so that the innermost loops run over neighbours in memory:
@@ -41,7 +41,7 @@ _TINY = np.float32(1e-30)
 _ONE = np.float32(1.0)
 _ROWS = 32  # rows that are weighed at a time
 _KEPT = 2**20  # running sums that are kept while rows of a group are drawn
-_FACTORS = 9  # chances from 1e-4 to 1e3 that a float holds the product of
+_FACTORS = 9  # a float holds the product of this many chances from 1e-4 to 1e3
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
@@ -112,8 +112,8 @@ def _weigh(  # type: ignore[no-untyped-def]
     classes' shares to ``p[r]`` and the bits' factors to ``s[r]``.  ``scored`` adds the logarithms
     of its likelihoods to ``score[r]``; they take as long as everything else.
 
-    All rows take a step before any takes the next: the steps of one row wait for each other.  What
-    is written for a row does not depend on the rows beside it.
+    Each step is done for all rows before the next, because the steps of one row wait for each
+    other.  What is written for a row does not depend on the rows beside it.
     """
     classes, rows, most = pi.shape[0], end - begin, 0
     for r in range(rows):
@@ -211,7 +211,7 @@ def expect(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def likelihoods(codes, bits, units, lo, hi, offsets, unsent, bases, firsts, Q, pi, models, out):  # type: ignore[no-untyped-def]
-    """Write log-likelihoods to ``out[row, model]``, up to a constant of the outputs alone."""
+    """Write log-likelihoods to ``out[row, model]``, up to a constant per row."""
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)
     due = np.empty(_ROWS, np.bool_)

@@ -24,10 +24,10 @@ SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """How much a row counts for each other class, if groups have no order."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
-"""How far each step pulls a cell's ratio to its column's distribution towards its neighbours'."""
+"""How far each step pulls the ratio of a cell to its whole column's towards its neighbours'."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
-"""Steps between two evaluations on the held-out rows, for one class per group."""
+"""The steps before each evaluation on the held-out rows, for one class per group."""
 
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 """Candidates: classes per group, and how much wider the kernel is than the base's."""
@@ -46,10 +46,10 @@ MIN_PATH_STEPS = 32
 """The fewest steps that are tried in any case."""
 
 MAX_ROWS_LOOKED_AT = 20_000
-"""The most rows that are read to find out whether rows send more than one column."""
+"""At most this many rows are read to find out whether rows send more than one column."""
 
 MIN_STEPS = 16
-"""The steps within which classes have to gain something."""
+"""Classes that have gained nothing after this many steps are given up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class Base:
 
     @property
     def usual_smooth(self) -> float:
-        """The smoothing of classes, which share one over all columns."""
+        """The smoothing of classes, which is the same for all columns."""
         return float(np.median(self.smooth)) if self.smooth else 0.0
 
 
@@ -149,7 +149,7 @@ class _Looks:
     """Candidate fits ("ways"), evaluated after growing numbers of steps ("looks").
 
     ``score[look, way, column]`` is the log-likelihood of held-out outputs, in nats.
-    ``chances[look]`` holds the logarithm for each output, with a lane for each way and fold.
+    ``chances[look]`` holds log-chances of outputs, with a lane for each way and fold.
     """
 
     spans: list[tuple[int, int]]
@@ -163,7 +163,7 @@ class _Looks:
 
         A candidate is acceptable if it is worse than the best by no more than the error of the
         difference allows.  Too few steps leave groups more alike than they are.  This bias has the
-        same direction in every column, so columns do not compensate for each other.
+        same direction in every column, so it does not cancel over columns.
         """
         looks = self.score[:, :, j].argmax(axis=0)
         score = self.score[looks, np.arange(len(looks)), j]
@@ -370,7 +370,7 @@ def best_mixture(
 
 
 def _pairs_told(rows: EncodedRows, index: Index) -> bool:
-    """Return whether some row sends two columns; if none does, nothing shows how columns covary."""
+    """Return whether any row sends two columns; only such rows show how columns vary together."""
     some = rows.codes[:MAX_ROWS_LOOKED_AT] != index.unsent.astype(np.int64)
     told = some.sum(axis=1)
     for b in range(len(index.bases)):

@@ -1,4 +1,4 @@
-"""The public channel of a column: the chance of each output, given each possible true state."""
+"""The public noise matrix of a column: the chance of each output, given each true state."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class NoiseMatrix:
         return np.asarray(np.divide(joint, whole, out=even, where=whole > 0))
 
     def sent_by(self, share: float) -> NoiseMatrix:
-        """Return the channel of a column that only this share of rows sends.
+        """Return the noise matrix of a column that only this share of rows sends.
 
-        The other rows have the last output: "missing" if the channel has it, otherwise a new one.
+        The other rows have the last output: "missing" if the matrix has it, otherwise a new one.
         """
         if share >= 1:
             return self
@@ -84,11 +84,11 @@ class NoiseMatrix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitNoise:
-    """The channel of a column of bits, one per category.
+    """The noise of a column of bits, one per category.
 
-    Given a category, the chance of a row of bits is proportional to ``odds`` at the category's bit,
-    for an unset bit and for a set one.  ``rates`` are the chances that a bit is set if the row has
-    another category, and if it has this one.
+    Given a category, the chance of a row of bits is proportional to ``odds[0]`` if the category's
+    bit is unset, and to ``odds[1]`` if it is set.  ``rates`` are the chances that a bit is set
+    if the row has another category, and if it has this one.
     """
 
     states: int
@@ -104,7 +104,7 @@ class BitNoise:
 def noise_matrix_of(
     mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_NOISE_MATRIX_CELLS
 ) -> NoiseMatrix | None:
-    """Return the channel of a mechanism on a grid; None if the grid is too large to be inverted.
+    """Return the noise matrix of a mechanism; None if its grid is too large to be inverted.
 
     ``sent`` is the share of rows that send the column (``Budget.sampled``).  If the column has
     gaps, the last state is "missing" and the last output is "reported missing or not sent".
@@ -126,7 +126,7 @@ def noise_matrix_of(
 def runs_matrix_of(
     mechanism: Mechanism | GapMechanism, sent: float = 1.0, *, largest: int = MAX_GRID_CELLS
 ) -> NoiseMatrix | None:
-    """Return the channel, with grids above 512 cells cut into runs of :func:`run_length` cells.
+    """Return the noise matrix; grids above 512 cells are cut into runs of :func:`run_length` cells.
 
     States and outputs are then runs, whose cells are assumed to be equally likely.  Memory: one row
     of the grid's matrix.
@@ -172,7 +172,7 @@ def _with_gaps(
 
 
 def outputs_of(mechanism: Mechanism, values: Any, missing: Any = None) -> np.ndarray[Any, Any]:
-    """Return released values as positions among the channel's outputs; gaps take the last one."""
+    """Return released values as positions among the matrix's outputs; gaps take the last one."""
     grid = mechanism.outputs
     codes = np.asarray(values).astype(np.int64) - grid.L
     if missing is not None:

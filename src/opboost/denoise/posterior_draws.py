@@ -1,4 +1,4 @@
-"""Draw clean rows from a fitted model: given outputs and label, or given outputs alone."""
+"""Draw clean rows from a fitted model, given outputs and label or only outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost.randomness.splitmix64 import splitmix64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What rows sent: codes of channel columns and own columns, and bits of unary columns."""
+    """What rows sent: codes of columns with a noise matrix, own codes, and unary bits."""
 
     codes: Codes
     bits: Codes
@@ -38,7 +38,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """Drawn clean rows: states of channel columns, categories of unary columns."""
+    """Drawn clean rows: states of columns with a noise matrix, categories of unary columns."""
 
     cells: Codes
     categories: Codes

@@ -73,7 +73,7 @@ class Reconstruction:
 
 
 def reconstruct(values: ArrayLike, m: Mechanism, *, seed: int = 0) -> Reconstruction:
-    """Estimate the clean column behind ``m``: pmf, error, mean, quantiles, range queries.
+    """Estimate the column that ``m`` released: pmf, error, mean, quantiles, range queries.
 
     This runs EM through the transition matrix.  Held-out values choose how many steps it takes, and
     how smooth the result is along the grid.  Cost: O(n) once, then O(cells²) per step.

@@ -192,7 +192,7 @@ def _fold_tallies(folds: int, index: Index, rows: EncodedRows, fold: Codes) -> T
 
 
 def sent_cells(blocks: RowBlocks, index: Index) -> float:
-    """Return the mean number of columns that a row sends, without unary ones."""
+    """Return the mean number of columns that a row sends, not counting unary ones."""
     if not (index.unsent >= 0).any():
         return float(len(index.offsets))
     sent = sum(blocks.map(partial(_sent_cells, index.unsent)))

@@ -14,8 +14,8 @@ MIN_ROWS = 300
 SLOPES = tuple(0.1 * k for k in range(16))
 
 MIN_INFORMATION_NATS = 0.5
-"""The least share of the predictions' variance that counts as information, however few the guesses.
-Without it, the difference of two noisy variances could be tiny, and scale a loss below zero."""
+"""At least this share of the predictions' variance counts as information, however few the guesses.
+Otherwise, the difference of two noisy variances could be tiny and make a loss negative."""
 
 
 FEW_ROWS = 2_000
@@ -71,7 +71,7 @@ def losses(
 
     Predictions are first shrunk towards the mean by the amount that suits these rows best.  So the
     loss measures how well they distinguish rows, not how confident they are.  Otherwise a model of
-    noisy rows, whose predictions are timid, would look good for that alone.  ``variance`` is the
+    noisy rows would look good only because its predictions are timid.  ``variance`` is the
     predictions' own variance, since they are means of few guesses.
     """
     if task == "regression":

@@ -69,7 +69,7 @@ class CellRuns:
     def gain(self, x: int, y: int) -> float:
         """Return the largest log-ratio over the runs of both values and the runs next to them.
 
-        No other run can be worse, except in an uneven partition, where all runs between count.
+        No other run can be worse, except in an uneven partition: there, all runs in between count.
         """
         here, there = self.partition.index(x), self.partition.index(y)
         if self.outer is None and here != there:

@@ -30,8 +30,8 @@ def rounded_rows(
 
     ``bits`` is the smallest multiple of 64 that leaves every positive weight ``guard`` bits and
     is not below ``at_least``.  Weights are rounded down, and the rest of a row (less than one unit
-    per cell) goes to its largest weight: a weight moves by a factor within ``1 ± 2**(1−guard)``
-    times the number of cells, and zeros stay zero.
+    per cell) goes to its largest weight.  A weight changes by a factor within
+    ``1 ± cells · 2**(1−guard)``, and zeros stay zero.
     """
     smallest = max(
         sum(row).bit_length() - min(w for w in row if w > 0).bit_length() + 1 for row in rows

@@ -60,7 +60,7 @@ def sum_log_ratio(decay: Decay, ends: tuple[int, int], x: int, y: int) -> Fracti
 
 
 def _sum(decay: Decay, ends: tuple[int, int], x: int) -> tuple[int, int]:
-    """Return bounds on ``(1−q) · S_x = 1 + q − q**(a+1) − q**(b+1)``; a cells left, b right."""
+    """Return bounds on ``(1−q) · S_x = 1 + q − q**(a+1) − q**(b+1)``: a cells left, b right."""
     near = decay.power(1, _SUM_BITS)
     left, right = decay.power(x - ends[0] + 1, _SUM_BITS), decay.power(ends[1] - x + 1, _SUM_BITS)
     one = 1 << _SUM_BITS

@@ -53,7 +53,7 @@ def draw_coins(threshold, words, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def draw_uniform(lower, size, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Draw cells uniformly on ``size`` cells from ``lower``; return how many stay undecided."""
+    """Draw uniformly from ``size`` cells from ``lower`` on; return how many stay undecided."""
     flagged = 0
     for i in range(words.shape[0]):
         out[i] = lower + np.int64(mulhi(words[i], size))

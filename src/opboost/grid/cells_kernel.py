@@ -13,7 +13,7 @@ from opboost.runtime.compiling import njit
 def find_cells(raw, edges, logarithmic, right_closed, first, out):  # type: ignore[no-untyped-def]
     """Write the cell of each value to ``out``.
 
-    The value's share of the range gives a first guess; the edges, which rise, correct it.  Cell k
+    The value's share of the range gives a first guess, which the increasing edges correct.  Cell k
     lies between edge k and edge k + 1, or ends at edge k if ``right_closed``, as in the paper.
     Return how many values are NaN (they get the first cell), infinite, and outside.
     """

@@ -1,6 +1,6 @@
 """Map numbers to cells and back, by declared bounds.
 
-A mapping is a rising list of edges in raw units, one more than there are cells.  Bounds and
+A mapping is an increasing list of edges in raw units, one more than there are cells.  Bounds and
 breakpoints are public: they travel with every release.
 """
 
@@ -33,8 +33,8 @@ class NumericMapping:
     one closed.  ``mapping="paper"`` is the ceiling of the paper's function B, half open ``(a, b]``,
     where cell L holds only the lower bound itself (kept for reproductions).
 
-    ``scale`` says on which scale widths are equal: ``"linear"``, ``"log"``, or a tuple of public
-    breakpoints, one fewer than there are cells.
+    ``scale`` is the scale on which cells have equal widths (``"linear"`` or ``"log"``), or a tuple
+    of public breakpoints, one fewer than there are cells.
 
     If the bounds are dates (:class:`Dates`), raw values are days since 1970-01-01, and every edge
     lies on a whole ``unit``: an hour, a day or a month.
@@ -215,7 +215,7 @@ class NumericMapping:
         return out, int(missing.sum()), int(np.isinf(raw).sum()), beyond
 
     def _rounded(self, raw: FloatArray) -> FloatArray:
-        """Round dates down to their unit, so that a time of the last day lies within the bounds."""
+        """Round dates down to their unit, so that a time on the last day lies within the bounds."""
         if self.unit is None:
             return raw
         rounded = raw.copy()

@@ -22,9 +22,9 @@ class RawUnits:
     floats: type[np.floating[Any]] = np.float32
 
     def __call__(self, cut: float) -> float:
-        """Return the threshold: ``cell < cut`` iff ``raw < self(cut)``, or both with ``<=``.
+        """Return the threshold: ``cell < cut`` iff ``raw < self(cut)``.
 
-        The comparison is ``<=`` if ``left_up_to``.
+        With ``left_up_to``, both comparisons are ``<=``.
         """
         if not np.isfinite(cut):
             return cut
@@ -44,7 +44,7 @@ class RawUnits:
 def rounded_cut(cut: float) -> float:
     """Return the cut that sends 64-bit values left iff ``cut`` sends their 32-bit roundings left.
 
-    Both cuts send a value equal to them left.
+    A value that equals a cut goes left.
 
     >>> cut = rounded_cut(0.25)
     >>> 0.25 < cut, np.float32(cut) <= 0.25, np.float32(np.nextafter(cut, 1)) <= 0.25

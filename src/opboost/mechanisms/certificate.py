@@ -18,7 +18,7 @@ MAX_ALL_PAIRS_CELLS = 256
 
 @dataclass(frozen=True, slots=True)
 class DistanceLine:
-    """The pair at one distance that loses most among those with a promise, and its bound.
+    """The largest loss of a pair at one distance, and its bound; only pairs with a promise count.
 
     ``without_promise`` counts the pairs at this distance without a promise (``LocalMap`` across
     runs).  If no pair has one, loss and bound are infinite.

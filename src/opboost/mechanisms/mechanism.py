@@ -80,7 +80,7 @@ class Mechanism(ABC):
     def nominal_epsilon(self) -> float | None:
         """Return the mechanism's level if it was given a single one, else None.
 
-        Unary encoding uses this level for a nominal column next to columns with a distance.
+        A nominal column next to columns with a distance gets unary encoding at this level.
         """
         level: float | None = getattr(self, "epsilon", None)
         return level

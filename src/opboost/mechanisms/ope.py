@@ -17,7 +17,7 @@ from opboost.runtime.extras import needs_extra
 class OrderPreservingEncryption:
     """Boldyreva's cipher (EUROCRYPT 2009) through the package ``pyope``.
 
-    The cipher is deterministic and strictly rising, so anyone who knows the distribution of a
+    The cipher is deterministic and strictly increasing, so anyone who knows the distribution of a
     column can recover its values from the order (docs/errata.md).  Each distinct value is encrypted
     once and then looked up; ``memo=False`` encrypts every row, as the paper's timing does.
     """

@@ -18,7 +18,7 @@ RATIO_BITS = 96
 
 
 def ratio_below(level: Fraction) -> Fraction:
-    """Return a fraction of at most ``e**level``, lowered by the slack that all rates have."""
+    """Return a fraction of at most ``e**level``, with the level lowered by ``SLACK``."""
     return Fraction(exp_bounds(level * (1 - SLACK), RATIO_BITS)[0], 1 << RATIO_BITS)
 
 

@@ -68,7 +68,7 @@ class MechanismEntry:
     takes: Literal["grid", "categories"] = "grid"
     """What its constructor takes first."""
     values: Callable[[Any], Mapping[str, Any]] | None = None
-    """Returns the parameters of a mechanism, if its attributes have other names."""
+    """A function that returns a mechanism's parameters, if its attributes have other names."""
 
     def toml_parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters that a configuration may set."""
@@ -230,7 +230,7 @@ def is_by_distance(mechanism: Mechanism | NominalMechanism) -> bool:
 
 
 def title_of(mechanism: Mechanism | NominalMechanism) -> str:
-    """Return its name in tables and on pages; without an entry, the name of its class.
+    """Return a mechanism's name in tables and on pages; without an entry, that of its class.
 
     >>> title_of(ClampMap(Domain(1, 10), 0.64))
     'Clamp-map'

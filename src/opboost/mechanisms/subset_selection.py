@@ -90,7 +90,7 @@ class SubsetSelection(NominalMechanism):
         return float((1 - own) / (1 - share)), float(own / share)
 
     def share_variance(self) -> float:
-        """Return a bit's variance over the squared difference of rates; all sets have one size."""
+        """Return a bit's variance over the squared difference of rates; sets have equal sizes."""
         off, on = self.bit_rates()
         share = self.subset_size / len(self.categories)
         return share * (1 - share) / (on - off) ** 2

@@ -29,7 +29,7 @@ MAX_REACH_CELLS = 2**15 - 1
 """The number of cells that a window may reach beyond the grid: an offset has 16 bits."""
 
 _MAX_CELLS_TRIED = 512
-"""A larger grid gets the width for a grid of this size, scaled."""
+"""On a larger grid, the width for a grid of this size is scaled up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class WindowMap(Mechanism):
     def profile(self) -> tuple[list[int], int]:
         """Return the weights by distance up to ``reach``, and the floor, as integers on one scale.
 
-        No weight falls faster than the promise allows: each rate is lowered by the slack that all
-        rates have, and the floor is the decay of one step of ``total``.
+        No weight falls faster than the promise allows: each rate is lowered by ``SLACK``, and the
+        floor is the decay of one step of ``total``.
         """
         bits = scale_bits(self.total, 1)
         slope = Decay.of_rate(Fraction(self.slope))
@@ -198,7 +198,7 @@ class WindowMap(Mechanism):
 
 
 def table_bits(m: WindowMap) -> tuple[int, int]:
-    """Return the bits beyond a weight's size that keep the promise exact, and the least width.
+    """Return how many bits beyond its size a weight needs to keep the promise, and the least width.
 
     As in :func:`opboost.mechanisms.integer_weights.table`.
     """

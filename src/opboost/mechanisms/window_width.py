@@ -1,4 +1,4 @@
-"""The width of a window, chosen from public parameters to reveal most about smooth distributions.
+"""The window width, chosen from public parameters to reveal the most about smooth distributions.
 
 A booster that is trained on denoised rows learns how the label changes along a column, so broad
 shapes matter.  A width is therefore judged by the information of an output about the first few
@@ -17,11 +17,10 @@ COSINES = 3
 """A width is chosen for cosines with one to this many half waves over the column."""
 
 MAX_LEVEL = 30.0
-"""Higher levels count as this one, which hides nothing of the cosines; their floor would be zero.
-"""
+"""Higher levels count as this one: it hides nothing of the cosines, and their floor may be zero."""
 
 MAX_CELLS_TRIED = 64
-"""A larger grid gets the width for a grid of this size, scaled."""
+"""On a larger grid, the width for a grid of this size is scaled up."""
 
 
 def smooth_information(cells: int, total: float, near: float, width: int) -> float:
@@ -44,7 +43,7 @@ def smooth_information(cells: int, total: float, near: float, width: int) -> flo
 
 @lru_cache(maxsize=4096)
 def smooth_width(cells: int, total: float, near: float) -> int:
-    """Return the width whose outputs carry most information about smooth distributions.
+    """Return the width whose outputs carry the most information about smooth distributions.
 
     >>> [smooth_width(32, total, total) for total in (1.0, 2.0, 4.0)]
     [6, 4, 2]

@@ -64,7 +64,7 @@ class WindowWithMissing(GapMechanism):
         return WindowWithMissing(self.mechanism.scaled(factor))
 
     def integer_symbol(self) -> tuple[int, int, int]:
-        """Return ``(gap, cell, bits)``: the symbol's chances from each, over ``2**bits``.
+        """Return ``(gap, cell, bits)``: the symbol's chances given a gap or cell, over ``2**bits``.
 
         The first is rounded down and the second up: their ratio never exceeds that of the weights.
         """

@@ -1,4 +1,4 @@
-"""The weighted Kendall to expect from a mechanism, computed from its distribution alone."""
+"""The weighted Kendall to expect from a mechanism, computed from its exact distribution."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def weighted_kendall(
     Args:
         r: The values before the release.
         s: The values after it.
-        normalise: ``"paper"`` as above; ``"reference"`` divides by ⟨r,r⟩ alone, as the authors'
+        normalise: ``"paper"`` as above; ``"reference"`` divides only by ⟨r,r⟩, as the authors'
             code does, so that ties in s count as lost order.
         ranks: Equal values of r share their mean rank in sorted r (``"average"``), or get one
             rank together (``"dense"``).

@@ -79,7 +79,7 @@ class Sum(Guarantee):
     parts: tuple[Guarantee, ...]
 
     def bound(self, x: Any, y: Any) -> float:
-        """Return the sum of the parts' bounds; infinity for a missing value that a part lacks."""
+        """Return the sum of the parts' bounds; infinity if a part has none for a missing value."""
         return plus(*(_bound(part, x, y) for part in self.parts))
 
     @property
@@ -126,7 +126,7 @@ class NoGuarantee(Guarantee):
     reason: str
 
     def bound(self, x: Any, y: Any) -> float:
-        """Return infinity, for equal values too: nothing is promised."""
+        """Return infinity, even for equal values: nothing is promised."""
         return math.inf
 
     @property

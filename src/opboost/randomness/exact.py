@@ -20,7 +20,7 @@ Rounding a distribution to integers moves a log-ratio by less than this, so the 
 
 
 def _context(bits: int) -> Context:
-    """Return a decimal context with room for ``bits`` binary and twenty more decimal digits."""
+    """Return a decimal context for ``bits`` binary digits and twenty more decimal ones."""
     return Context(prec=int(bits * 0.30103) + 20, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 

@@ -51,8 +51,8 @@ def row_names(secret: bytes, ids: pa.LargeBinaryArray) -> Words:
     """Return two words for each row's ID: different IDs have different words.
 
     A short ID is padded and followed by its length, so no other ID gets the same words.  A longer
-    one becomes 120 bits of BLAKE2b under the secret: among a billion IDs, any two collide with a
-    chance below 10**-18.
+    one becomes 120 bits of BLAKE2b under the secret: among a billion IDs, the chance that any two
+    collide is below 10**-18.
 
     >>> row_names(bytes(32), pa.array([b"7", b"a much longer identifier"], pa.large_binary())).shape
     (2, 2)
@@ -103,7 +103,7 @@ class RowRng:
         return True
 
     def child(self, name: object) -> RowRng:
-        """Return the same rows and values, for a purpose within this one."""
+        """Return noise for the same rows and values, for a purpose within this one."""
         return RowRng(self.secret, self.names, self.states, (*self.purpose, repr(name)))
 
     def open(self) -> Source:

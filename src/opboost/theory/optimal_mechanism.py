@@ -41,7 +41,7 @@ def optimal_loss(
 ) -> OptimalLoss:
     """Return the smallest expected ``loss(x − y)`` at a level, for a prior over the cells.
 
-    The theorem covers losses that rise with the distance, such as ``np.abs`` or ``np.square``.
+    The theorem covers losses that increase with the distance, such as ``np.abs`` or ``np.square``.
 
     >>> best = optimal_loss(Domain(1, 8), epsilon=0.5)
     >>> round(best.program, 4) == round(best.remapped, 4) <= round(best.clamp, 4)

@@ -161,7 +161,7 @@ class StateCoding:
         """Return the release with drawn states instead of noisy codes, all draws stacked.
 
         A draw holds every row ``each`` times in succession.  The states of a column are its codes,
-        so its codebook is the whole grid; a column without a channel keeps what was released.
+        so its codebook is the whole grid; a column without a noise matrix keeps what was released.
         """
         found = []
         cell = category = 0
@@ -210,7 +210,7 @@ def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
 
 
 def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
-    """Return a column's codes as positions among its channel's outputs; gaps take the last one."""
+    """Return a column's codes as positions among its matrix's outputs; gaps take the last one."""
     assert part.book is not None
     length = run_length(mechanism)
     found = (outputs_of(mechanism, part.book.values) // length)[part.codes]

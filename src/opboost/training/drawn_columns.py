@@ -52,7 +52,7 @@ def write_draws(
 ) -> list[StoredRows]:
     """Write the states that are drawn for runs of rows; return the rows of each draw.
 
-    Columns without a channel keep the files that were received.
+    Columns without a noise matrix keep the files that were received.
     """
     occurs: dict[tuple[Hashable, int], BoolArray] = {}
     made = [_write_draw(rows, coding, draw, runs, k, occurs) for k, draw in enumerate(draws)]

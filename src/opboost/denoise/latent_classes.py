@@ -179,7 +179,7 @@ class Mixture:
         return replace(self, P=P, Q=Q)
 
     def likelihoods(self, rows: EncodedRows) -> FloatArray:
-        """Return log-likelihoods ``[row, model]`` of ``rows`` in order, up to a constant per row."""
+        """Return log-likelihoods ``[row, model]``, in row order and up to a constant per row."""
         out = np.zeros((len(rows), len(self.near)))
         i = self.index
         head = (rows.codes, rows.bits, rows.units)

@@ -1,4 +1,4 @@
-"""Columns of a party that does not know everybody: not sent in the rows of unknown people."""
+"""Columns of a party that does not know everybody: it sends nothing in the other rows."""
 
 from __future__ import annotations
 

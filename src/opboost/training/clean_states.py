@@ -31,7 +31,7 @@ Cuts = tuple[FloatArray | None, ...]
 """For each own column, where its numbers are cut into bins; None for categories."""
 
 RUN_ROWS = 2**16
-"""Rows whose cells are drawn at a time if states are runs of cells."""
+"""If states are runs of cells, cells are drawn for this many rows at a time."""
 
 CLEAR_ODDS = (1e-9, 1.0)
 """The odds of a category's bit, unset and set, if categories are known without noise."""
@@ -49,8 +49,8 @@ class StateCoding:
         sent: The share of rows that send each private column, in the layout's order.
         cuts: Where own numbers are cut into bins.
         space: The columns as the models see them.
-        channels: Which private columns have a channel.  Others, unless they are unary bits, are
-            trained on without denoising.
+        channels: Which private columns have a noise matrix.  Others, unless they are unary bits,
+            are trained on without denoising.
         absent: Whether rows may lack a column because its party does not know the person.
         largest: Columns on grids of more cells than this stay noisy.
         clear: Columns that are known without noise, in predictions.
@@ -76,7 +76,7 @@ class StateCoding:
         absent: bool = False,
         clear: frozenset[int] = frozenset(),
     ) -> StateCoding:
-        """Build it for these columns; those on grids of more than ``largest`` cells stay noisy."""
+        """Build the coding of these columns; grids of more than ``largest`` cells stay noisy."""
         channels, lines, bits, known = [], [], [], []
         for place, (private, share) in enumerate(zip(layout.private, sent, strict=True)):
             if share == LEFT_OUT:
@@ -91,7 +91,7 @@ class StateCoding:
             if channel is not None:
                 if place in clear:
                     channel = NoiseMatrix(np.eye(channel.states))
-                if absent and channel.unsent < 0:  # any share: it is as likely from every state
+                if absent and channel.unsent < 0:  # any share: all states give it equally
                     channel = channel.sent_by(0.5)
                 known.append(place)
                 channels.append(channel)
@@ -160,7 +160,7 @@ class StateCoding:
     ) -> list[ReleasedColumn]:
         """Return the release with drawn states instead of noisy codes, all draws stacked.
 
-        A draw holds every row ``each`` times in succession.  The states of a column are its codes,
+        A draw holds each row ``each`` times in succession.  The states of a column are its codes,
         so its codebook is the whole grid; a column without a noise matrix keeps what was released.
         """
         found = []
@@ -220,7 +220,7 @@ def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
 
 
 def _clear_states(private: PrivateColumn, part: CodedColumn) -> IntArray:
-    """Return the states of cells that are known; a reported gap is the last state."""
+    """Return the states of cells known without noise; a reported gap is the last state."""
     mechanism = _mechanism(private)
     found = (part.values.astype(np.int64) - mechanism.domain.L) // run_length(mechanism)
     return found if part.missing is None else np.where(part.missing, _states(mechanism), found)
@@ -236,7 +236,7 @@ def _sent_bits(column: ReleasedColumn) -> IntArray:
 
 
 def _as_bits(categories: IntArray, count: int) -> tuple[CodedColumn, ...]:
-    """Return drawn categories as the bits that a release of them without noise would have."""
+    """Return drawn categories as the bits that releasing them without noise would give."""
     book = Codebook(np.array([0, 1]))
     return tuple(CodedColumn((categories == a).astype(np.uint8), book) for a in range(count))
 
@@ -264,7 +264,7 @@ def _states(mechanism: Mechanism) -> int:
 def _cells_of_runs(
     column: ReleasedColumn, runs: IntArray, draws: Sequence[States], each: int
 ) -> IntArray:
-    """Draw a cell of each drawn run, by its chance given what the row sent; a gap stays a gap.
+    """Draw a cell within each drawn run, by its chance given what the row sent; gaps stay gaps.
 
     The cell depends on what the row sent and drew, not on the row's position.
     """
@@ -292,7 +292,7 @@ def _cells_of_runs(
 
 @lru_cache(maxsize=MAX_RUNS)
 def _chances(mechanism: Mechanism, run: int) -> FloatArray:
-    """Return ``[cell, output]``: chances for the cells of a run; the last output is "not sent"."""
+    """Return ``[cell, output]`` chances for the cells of a run; the last output is "not sent"."""
     length, first = run_length(mechanism), mechanism.domain.L
     cells = range(run * length, min((run + 1) * length, mechanism.domain.size))
     rows = np.array([mechanism.pmf(first + cell) for cell in cells])

@@ -1,23 +1,23 @@
 """An estimate of the score in the clear: for rows whose private values are known without noise.
 
-Nobody has such rows, so the score is estimated from noisy held-out rows.  For each of them the
-denoiser draws clean rows x from P(x | noisy row), without the label.  The label of a drawn row is
-not the held-out label: given the noisy row, both are independent, and comparing them would measure
-noise.  Instead a link says how far to trust the model F beside G, the model of the label party's
-own columns, whose values are known,
+No party has such rows, so the score is estimated from noisy held-out rows.  For each of them the
+denoiser draws clean rows x from P(x | noisy row), without the label.  F(x) cannot be compared with
+the held-out label: given the noisy row, a drawn row is independent of it, so the comparison would
+measure noise.  Instead a link says how far to trust the model F beside G, the model of the label
+party's own columns, whose values are known,
 
     P(label = c | x)  ~  exp(a_c + b log F_c(x) + d log G_c(own)),      0 <= b <= MAX_SLOPE,
 
 and the held-out labels fit it by maximum likelihood through the noise: the chance of a row's label
-is the mean of the link over its drawn clean rows.  The drawn rows with the labels of the link have
-the joint distribution of clean rows and labels, and F is scored on them.  If the private columns
-taught F nothing, b is 0, and F gets no credit for what it claims about them.
+is the mean of the link over its drawn clean rows.  The drawn rows with labels from the link have
+the joint distribution of clean rows and labels, and F is scored on them.  If F learned nothing from
+the private columns, b is 0, and F gets no credit for them.
 
 For numbers, E[label | noisy row] = a + b E[F(x) | noisy row] + d G is linear, and least squares on
 held-out rows fit it; b and d give the covariance of F and the label in the clear.
 
-The noise leaves b uncertain.  Its standard error is carried into the estimate: half the distance of
-the scores at one error below and above.
+The noise leaves b uncertain.  The standard error of the estimate is half the distance between the
+scores at b one error lower and one error higher.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_SLOPE = 1.5
 """The most that held-out labels may raise a model's confidence: noise leaves slopes uncertain."""
 
 MIN_CHANCE = 1e-6
-"""Smaller probabilities are replaced by this."""
+"""Smaller probabilities are raised to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def clear_estimate(
         task: The kind of label.
         guesses: The model's predictions for clean rows drawn without the label: ``[row, draw,
             class]``, or ``[row, draw]`` for numbers.
-        own: What own columns alone predict for these rows; None if there are none.
+        own: What own columns predict for these rows by themselves; None if there are none.
         y: The held-out labels of the rows.
     """
     if task == "regression":
@@ -116,7 +116,7 @@ def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[Float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ranking:
-    """Rows by falling score, sorted once; ``last`` holds the last row of each distinct score."""
+    """Rows by decreasing score, sorted once; ``last`` holds the last row of each distinct score."""
 
     order: IntArray
     last: IntArray
@@ -127,7 +127,7 @@ class _Ranking:
         return cls(order, np.append(np.flatnonzero(np.diff(score[order])), len(score) - 1))
 
     def auc(self, chance: FloatArray) -> float:
-        """Return the AUC of rows, each positive with its chance and negative with the rest."""
+        """Return the AUC of rows that are positive with these chances and otherwise negative."""
         positive = chance[self.order]
         up = np.append(0.0, positive.cumsum()[self.last])
         right = np.append(0.0, (1 - positive).cumsum()[self.last])

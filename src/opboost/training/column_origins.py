@@ -1,4 +1,4 @@
-"""Which party holds each column of a model, and which columns have withheld raw units."""
+"""Which party holds each column of a model, and for which columns it withholds raw units."""
 
 from __future__ import annotations
 

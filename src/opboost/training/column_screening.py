@@ -1,7 +1,7 @@
 """Leave columns of wide tables that say nothing about the label out of the model.
 
-If each person sends few of many columns, every column is known from few noisy rows.  What these
-say by chance about the label adds up over a hundred useless columns, and drowns the useful ones.
+If each person sends few of many columns, every column is known from few noisy rows.  Their chance
+correlations with the label add up over a hundred useless columns, and drown the useful ones.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_SENT_SHARE = 0.2
 """Tables whose columns are sent by more people than this keep all of them."""
 
 MIN_CHANCE = 0.5
-"""Columns that are useful with a smaller chance are left out."""
+"""Columns whose chance of being useful is smaller are left out, unless none is more useful."""
 
 LEFT_OUT = 0.0
-"""The share of rows that is recorded for a column which is left out."""
+"""The share of rows that is recorded for a column that is left out."""
 
 
 def screened(release: Sequence[ReleasedColumn], target: Target) -> list[ReleasedColumn]:
@@ -44,12 +44,12 @@ def screened(release: Sequence[ReleasedColumn], target: Target) -> list[Released
 
 
 def is_wide(sent: Sequence[float]) -> bool:
-    """Return whether a table is so wide, and sent by so few, that useless columns do harm."""
+    """Return whether a table is so wide, and so sparsely sent, that useless columns do harm."""
     return len(sent) >= MIN_COLUMNS and all(share <= MAX_SENT_SHARE for share in sent)
 
 
 def constant(column: ReleasedColumn) -> ReleasedColumn:
-    """Return the column without a value in any row; no tree can split on it."""
+    """Return the column without a value in any row, so that no tree can split on it."""
     rows = len(column)
     gaps = np.ones(rows, dtype=np.bool_)
     parts = []

@@ -1,7 +1,7 @@
 """How useful each released column is for predicting the label, with a standard error.
 
-It reads released rows and labels alone, so it reveals nothing more about anybody.  The figure is
-that of the noisy column: a model sees no other.
+It reads only released rows and labels, so it reveals nothing more about any person.  The figure is
+that of the noisy column, which is all that a model sees.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from opboost.training.released_columns import ReleasedColumn
 from opboost.training.targets import Target
 
 BLOCKS = 20
-"""Blocks of rows of which the jackknife leaves out one at a time."""
+"""The number of blocks of rows; the jackknife leaves out one at a time."""
 
 BLOCK_SEED = 0
-"""The seed by which rows are assigned to blocks, so that a sorted table gives the same error."""
+"""The seed that assigns rows to blocks at random, so that sorting a table does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class ColumnUsefulness:
 
     Attributes:
         rows: How many rows sent it.
-        explained: The share of the label's variance that goes together with the noisy column, less
-            what chance alone would show; below zero where chance showed less.
+        explained: The share of the label's variance that the noisy column explains, less what a
+            useless column explains by chance on average; it may be below zero.
         error: The standard error of that share, by a jackknife, and at least the spread that a
             useless column has by chance; NaN for too few rows.
         chance: The chance that the column is useful at all, given all columns.
@@ -92,9 +92,9 @@ def columns_usefulness(columns: Iterable[ReleasedColumn], target: Target) -> lis
 
 
 def explained(found: ColumnScore) -> float:
-    """Return the share of the label's variance that goes together with a column.
+    """Return the share of the label's variance that a column explains, beyond chance.
 
-    The squares add up to the rows times that share; chance alone adds one per feature.
+    The squares add up to the rows times the share; chance adds one per square.
 
     >>> explained(ColumnScore(np.array([[26.0], [1.0]]), np.ones(2), rows=101))
     0.25
@@ -107,8 +107,8 @@ def explained(found: ColumnScore) -> float:
 def chance_spread(found: ColumnScore) -> float:
     """Return the standard deviation of ``explained`` for a column that says nothing.
 
-    Each square then has a variance of 2.  The jackknife alone is too small there: near zero, a
-    square hardly depends on any one row.
+    Each square then has a variance of 2.  The jackknife's error would be too small there: near
+    zero, a square hardly depends on any one row.
 
     >>> chance_spread(ColumnScore(np.array([[26.0], [1.0]]), np.ones(2), rows=101))
     0.02
@@ -124,7 +124,7 @@ def _blocks(rows: int) -> IntArray:
 
 
 def _jackknife_error(left_out: list[float]) -> float:
-    """Return the standard error of a figure, from the figures without one block each."""
+    """Return the standard error of a figure, from the figures that leave out one block each."""
     if not any(left_out):
         return math.nan
     return math.sqrt((len(left_out) - 1) * float(np.var(left_out)))

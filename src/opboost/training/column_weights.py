@@ -1,9 +1,9 @@
-"""Weigh columns by a pilot's released rows and labels: how often the others send each column.
+"""Weigh columns by a pilot's released rows and labels: how often other people send each column.
 
 A column's score consists of squared correlations between features of its noisy outputs (polynomials
-of rising degree, or bits) and the label.  Without dependence they follow one distribution, whatever
-the column.  Empirical Bayes over all columns then separates use from chance: a share of the columns
-is useful, with normal effects; the share, spread and smoothness are the likeliest ones.
+of increasing degree, or bits) and the label.  In useless columns they all follow one distribution.
+Empirical Bayes over all columns then separates use from chance: a share of the columns is useful,
+with normal effects; the share, spread and smoothness are the likeliest ones.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WEIGHT_STEPS = 4
 """Weights are 1, 1/2, 1/4 and 1/8 of the largest: two bits per column."""
 
 MAX_DEGREE = 4
-"""Ordered columns are read by polynomials up to this degree."""
+"""The features of ordered columns are polynomials up to this degree."""
 
 MAX_INDICATORS = 8
-"""Of columns without an order and of labels with many classes, the most frequent ones count."""
+"""At most this many categories of a column or classes of a label count, the most frequent ones."""
 
 NOISY_GROUPS = 4
 """A target of numbers is cut into this many groups before randomised response."""
@@ -40,16 +40,16 @@ EFFECTS = np.geomspace(1e-4, 2.0, 30)
 """Candidate squared correlations with the label, summed over a column's features."""
 
 DECAYS = (0.0, 2.0, 4.0)
-"""Candidate rates at which effects fall with the degree: variances of degree**-decay."""
+"""Candidate decays of effects with the degree: their variance is degree**-decay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScore:
     """What rows say about one column and the label.
 
-    ``squares[k, c]`` is about the column's feature k and the label's feature c: the square of a
-    standard normal variable if the column says nothing.  ``degrees`` are those of the
-    features, 1 for indicators; ``rows`` sent the column.
+    ``squares[k, c]`` is about the column's feature k and the label's feature c; in a useless
+    column it is the square of a standard normal variable.  ``degrees`` are those of the features,
+    1 for indicators.  ``rows`` is how many rows sent the column.
     """
 
     squares: FloatArray
@@ -66,8 +66,8 @@ def column_weights(
 ) -> dict[Hashable, float]:
     """Return a weight of 1, 1/2, 1/4 or 1/8 for each column, from the rows of a pilot.
 
-    ``epsilon`` first redraws each label by randomised response at this level, so that the weights
-    are ``epsilon``-differentially private in each label; ``rng`` draws for it.
+    With ``epsilon``, each label first goes through randomised response at this level, drawn by
+    ``rng``, so that the weights are ``epsilon``-differentially private in each label.
     """
     labels = label_features(target, epsilon, rng)
     scores = {c.private.name: score(c, labels) for c in release}
@@ -92,7 +92,7 @@ def label_features(
 
 
 def score(column: ReleasedColumn, labels: FloatArray) -> ColumnScore:
-    """Return how strongly a column's noisy outputs depend on the labels."""
+    """Return how strongly a column's noisy outputs are correlated with the labels."""
     missing = column.parts[0].missing
     there = np.ones(len(column), dtype=np.bool_) if missing is None else ~missing
     return _dependence(*_output_features(column.where(there)), labels[there])
@@ -101,9 +101,9 @@ def score(column: ReleasedColumn, labels: FloatArray) -> ColumnScore:
 def usefulness(scores: Mapping[Hashable, ColumnScore]) -> dict[Hashable, float]:
     """Return the chance that each column is useful.
 
-    A column is useful with chance p; its effects are then normal, with variances that fall with
-    the degree and add up to t per row.  p, t and the decay are the likeliest on a grid, given the
-    scores of all columns.
+    In the model, a column is useful with chance p; its effects are then normal, with variances that
+    fall with the degree and add up to t per row.  The values of p, t and the decay are those on a
+    grid that make the scores of all columns likeliest.
     """
     found, best = list(scores.values()), -np.inf
     chance = np.zeros(len(found))
@@ -171,7 +171,7 @@ def _dependence(features: FloatArray, degrees: FloatArray, labels: FloatArray) -
 
 
 def _orthonormal(columns: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return centred columns, each orthogonal to those before it, and which of them are left."""
+    """Return centred columns, each orthogonal to those before it, and which of them remain."""
     basis, triangle = np.linalg.qr(columns - columns.mean(axis=0))
     sizes = np.abs(np.diag(triangle))
     kept = sizes > 1e-6 * max(float(sizes.max(initial=0)), 1e-300)

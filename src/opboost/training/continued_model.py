@@ -1,4 +1,4 @@
-"""Continue a model on newly released people: check that columns and labels match, and reorder."""
+"""Continue a model on newly released people: check columns and labels, and reorder columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_same_columns(
 
 
 def check_same_own(earlier: TrainedModel, own: OwnTable) -> None:
-    """Refuse own columns of the label party that the model does not have, or of another kind."""
+    """Refuse own columns that differ from the model's in name or kind."""
     known = {c.name: c for c in earlier.layout.own}
     given = {c.name: c for c in own.columns}
     for name in (*(known.keys() - given.keys()), *(given.keys() - known.keys())):
@@ -54,7 +54,7 @@ def check_same_own(earlier: TrainedModel, own: OwnTable) -> None:
 
 
 def check_same_labels(earlier: TrainedModel, labels: Any, task: str) -> None:
-    """Refuse labels of another task or of other classes than the earlier model's."""
+    """Refuse labels whose task or classes differ from the earlier model's."""
     known = earlier.labels
     if (known is None) != (labels is None):
         raise DataError(f"The model that is continued is not a {task}", hint=NEXT_STEP)

@@ -47,13 +47,13 @@ PLENTY_OF_ROWS = 2_000_000
 """Above this many rows, one draw of each is trained on: there are enough rows to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""At most this many held-out rows of a smaller table decide, each by many guesses at it."""
+"""In smaller tables, at most this many held-out rows decide; each is guessed many times."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
 """In tables of at most this many cells, the model of noisy rows is trained during the fit."""
 
 LARGE_TABLE_ROWS = 100_000
-"""Above this many rows, a quarter of them takes part in the decision ..."""
+"""Above this many rows, about a third of the rows takes part in the decision ..."""
 
 MAX_HELD_ROWS = 20_000
 """... and up to this many of those decide."""
@@ -87,7 +87,7 @@ class Denoised:
         return self.coding.clean(release, [states], draws)
 
     def posterior(self, target: Target, way: Any) -> Posterior | None:
-        """Return how noisy rows are predicted; None if the model sees them as they are."""
+        """Return how noisy rows are predicted; None if the model predicts them directly."""
         if way == "model":
             return None
         numbers = target.task == "regression"
@@ -99,8 +99,8 @@ class Denoised:
 class TrainingRows:
     """The rows to train on: columns with all draws stacked, and the number of draws.
 
-    ``verdict`` is None if nothing was compared.  ``posterior`` predicts desensitised rows if that
-    is better than showing them to the model as they are.
+    ``verdict`` is None if nothing was compared.  ``posterior`` predicts desensitised rows; it is
+    None if the model predicts them better directly.
     """
 
     release: list[ReleasedColumn]
@@ -134,7 +134,7 @@ def training_rows(
         release: The private columns, in the layout's order.
         own: The own features of the same rows.
         target: What is learned, and the weights of the rows.
-        denoise: ``True``, ``False``, or ``"auto"``: unless held-out noisy rows speak against it.
+        denoise: ``True``, ``False``, or ``"auto"``: unless held-out noisy rows show that it hurts.
         booster: The booster to train; ``"auto"`` tries it on a part of the rows.
         seed: The same seed gives the same draws.
         verbose: Above zero, a progress bar on a terminal.
@@ -245,7 +245,7 @@ class ComparedRows:
         seed: int,
         times: int = 1,
     ) -> Trained:
-        """Train on the rows to train on, which these columns hold ``times`` times, stacked."""
+        """Train on ``seen``; these columns hold its rows ``times`` times, stacked."""
         places, target = np.tile(self.seen, times), self.target
         weight = None if target.weight is None else target.weight[places]
         whole = layout.values(columns, self.own[places])
@@ -263,9 +263,9 @@ class ComparedRows:
 
 
 def _trains_beside_fit(booster: Booster, cells: int) -> bool:
-    """Whether a booster trains on noisy rows in one thread while models of clean rows are fitted.
+    """Return whether to train on noisy rows, in one thread, while models of clean rows are fitted.
 
-    On a small table the fit leaves a thread idle for as long as that takes.
+    On a small table, the fit leaves a thread idle for as long as this training takes.
     """
     return cells <= MAX_CELLS_BESIDE_FIT and trains_beside(booster, 0, 0)
 
@@ -273,7 +273,7 @@ def _trains_beside_fit(booster: Booster, cells: int) -> bool:
 def _beside_fit(
     train: Callable[[Codes], Trained | None], fitted: Callable[[Parted], Denoiser]
 ) -> tuple[Trained | None, Denoiser]:
-    """Train in another thread from when the fit has drawn the part of each row."""
+    """Fit, and train in another thread as soon as the fit has drawn the part of each row."""
     part: Future[Codes] = Future()
 
     def trained() -> Trained | None:
@@ -301,9 +301,9 @@ def compared(
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two counts
-    for the draws, since both follow from the same distribution of clean rows.  The second value is
-    the best way of predicting noisy rows: one of these two, or the model as it is.  ``noisy`` is
-    the model of noisy rows, if it was trained before.
+    as the draws' result, since both follow from the same distribution of clean rows.  The second
+    value is the best way of predicting noisy rows: one of these two, or the model itself.
+    ``noisy`` is the model of noisy rows, if it was trained before.
     """
     coding, denoiser = found.coding, found.denoiser
     release, own, outputs, seen, held = rows.release, rows.own, rows.outputs, rows.seen, rows.held
@@ -370,7 +370,7 @@ def compared(
 
 
 def _row_weights(weight: FloatArray | None) -> FloatArray | None:
-    """Return weights scaled to a mean of one, so that n rows count for n whatever their unit."""
+    """Return weights scaled to a mean of one, so that n rows count as n rows."""
     if weight is None:
         return None
     known = np.maximum(weight, 0.0)
@@ -378,10 +378,10 @@ def _row_weights(weight: FloatArray | None) -> FloatArray | None:
 
 
 def judges(part: Any) -> tuple[IntArray, IntArray]:
-    """Return the rows that both ways are trained on, and those that decide.
+    """Return the rows that both models are trained on, and those that decide.
 
-    For large tables these are more rows than the trial's model was fitted to.  With more rows,
-    noisy rows catch up, and a verdict on few rows would favour draws too often.
+    In large tables, these are more rows than the trial's model was fitted to: the more rows, the
+    better noisy rows do against draws, so few rows would favour draws too often.
     """
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
     if len(part) <= LARGE_TABLE_ROWS:

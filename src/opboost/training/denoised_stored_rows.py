@@ -39,7 +39,7 @@ from opboost.training.stored_rows import StoredRows
 from opboost.training.targets import Target
 
 SAMPLE_ROWS = 500_000
-"""Columns are screened, and own numbers cut into bins, on at most this many rows."""
+"""Columns are screened, and bins of own numbers found, on at most this many rows."""
 
 
 def stored_training_rows(
@@ -51,7 +51,7 @@ def stored_training_rows(
     seed: int = 0,
     verbose: int = 0,
 ) -> tuple[TrainingRows, list[StoredRows]]:
-    """Return how the rows to train on were made, and the rows themselves, one draw each.
+    """Return how the rows to train on were made, and the rows: one :class:`StoredRows` per draw.
 
     The arguments are those of ``training_rows``.  Memory: a block of rows, the sample, and a few
     bytes per row.
@@ -92,14 +92,14 @@ def stored_training_rows(
 
 
 def _sample(rows: int, seed: int) -> IntArray:
-    """Return the places of random rows, ascending; all rows if they are few."""
+    """Return the places of random rows, in order; all rows if there are few."""
     if rows <= SAMPLE_ROWS:
         return np.arange(rows)
     return np.sort(np.random.default_rng(seed).choice(rows, SAMPLE_ROWS, replace=False))
 
 
 def _useless(rows: StoredRows, target: Target, sample: IntArray) -> frozenset[Any]:
-    """Return the columns that say nothing about the label, if a wide table makes them harmful."""
+    """Return the useless columns of a table that is wide enough for them to do harm."""
     if not is_wide(list(rows.sent.values())):
         return frozenset()
     release, _ = rows.take(sample)
@@ -110,7 +110,7 @@ def _useless(rows: StoredRows, target: Target, sample: IntArray) -> frozenset[An
 def _encoded(
     rows: StoredRows, coding: StateCoding, groups: Groups, folder: Path
 ) -> tuple[Pairing, StoredBlocks]:
-    """Decide which columns go in pairs, and write the rows in the form that EM passes over."""
+    """Decide which columns are paired, and write the rows in the form that EM reads."""
 
     def outputs(here: slice) -> Outputs:
         return coding.outputs(rows.release(here), rows.own(here))

@@ -52,7 +52,7 @@ def test_the_demo_is_three_processes_one_model_and_one_total(tmp_path):
     assert re.search(
         r"Over 2 draws of the noise the federated AUC ranges from 0\.8\d+ to 0\.8\d+\.", done.stdout
     )
-    assert "Drawn once more for\nthe same people" in main
+    assert "Drawing noise once\nmore for the same people" in main
     assert "http" not in page
 
 
@@ -86,7 +86,7 @@ def test_the_small_real_table_has_a_mechanism_by_cell(tmp_path):
     assert len({found["auc"]["federated"], *found["redrawn"]}) == 3  # new noise is drawn
     assert min(found["redrawn"]) > found["auc"]["own columns alone"]
     page = " ".join((tmp_path / "demo-out" / "report.html").read_text().split())
-    assert f"trained on the {found['rows']} people that all know" in page
+    assert f"trained on the {found['rows']} people whom all know" in page
     assert "For each person, all columns are sent. Their levels add up to the party’s total" in page
 
 
@@ -186,5 +186,5 @@ def test_the_report_fits_every_width_and_can_be_read_in_light_and_dark(report, w
         assert chart["x"] + chart["width"] <= width
         assert "lab-<north>" in seen.locator("main").inner_text()
         varies = " ".join(seen.locator("#varies").inner_text().split())
-        assert "it gave 0.9510, 0.9620: from 0.951 to 0.962 over 3 draws" in varies
+        assert "gave 0.9510, 0.9620: from 0.951 to 0.962 over 3 draws" in varies
         assert asked == [report.as_uri()]

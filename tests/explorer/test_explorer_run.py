@@ -53,7 +53,7 @@ def test_a_job_under_way_says_who_is_missing(job):
     assert early.share == 0.5
     assert early.curve is None
     assert early.total is None
-    assert early.meaning.startswith("One person's record: not every feature party has said its")
+    assert early.meaning.startswith("One person's record: not every feature party has stated")
 
 
 def test_a_finished_job_shows_its_curve_its_questions_and_the_ledger(job):
@@ -147,7 +147,7 @@ def test_a_page_follows_a_job_to_its_end(job, browser, tmp_path):
     (copy / "manifest.json").rename(tmp_path / "manifest.json")
     with live(Site(run=RunView.of(copy))) as address, page_of(browser, address) as page:
         phase = page.locator("#summary")
-        assert "The model waits for the values behind its cuts." in phase.text_content()
+        assert "Waiting for the values at the model's split points." in phase.text_content()
         page.locator("#curve summary").click()
         (tmp_path / "manifest.json").rename(copy / "manifest.json")
         page.wait_for_function(

@@ -77,7 +77,7 @@ def test_what_cannot_be_tried_is_said(tmp_path):
         next(tried(written(tmp_path, LABELS["AUC"]), plan, "z"))
     few = tmp_path / "few.csv"
     pd.read_csv(written(tmp_path, LABELS["AUC"]))[:40].to_csv(few, index=False)
-    with pytest.raises(DataError, match="31 rows without gaps are too few"):
+    with pytest.raises(DataError, match="31 rows without missing values are too few"):
         next(tried(few, plan, "y"))
     one = parse("[mechanism]\nepsilon = 1\n[columns.a]\nbounds = [0, 1]\n", "b.toml")
     with pytest.raises(DataError, match="No column but the label has bounds"):

@@ -245,7 +245,7 @@ def test_what_version_0_1_did_not_keep_is_said(home):
         assert old == "reserved, not finished: counts as spent"
         assert new == "reserved, not finished: nothing was sent"
     out = shown(home, "--person", "4")
-    assert f"Version 0.1, until {entry.at}, did not record who was sent again" in out
+    assert f"Version 0.1, in use until {entry.at}, did not record repeated draws" in out
 
 
 def test_a_stored_release_is_named_where_it_holds_the_noisy_values(home):

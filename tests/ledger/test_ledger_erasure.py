@@ -176,7 +176,7 @@ def test_a_file_that_names_no_people_is_refused(home):
     (home / "b.toml").write_text(CONFIG.replace('[align]\nid = "id"\n', ""))
     status, _, words = forget_by_command(home)
     assert status == 2
-    assert "names no people" in words
+    assert "names no ID column" in words
 
 
 def test_nobody_who_is_forgotten_is_charged(ledger):

@@ -111,7 +111,7 @@ def test_what_attacks_achieve_follows_from_the_total():
     ("total", "said"),
     [
         (3.0, "at a total of 4, the nearest measured total that is not smaller:"),
-        (4.0, "at a total of 4, that of this model:"),
+        (4.0, "at a total of 4, the same as this model's:"),
         (17.5, "at a total of 16, the largest measured one; at this model's total attacks may"),
     ],
 )
@@ -215,10 +215,10 @@ def test_a_seeded_model_has_no_bound(home):
 @pytest.mark.parametrize(
     ("given", "status", "said"),
     [
-        (["-o", "card.pdf"], 2, "A card ends with .html, .md or .json; got card.pdf"),
+        (["-o", "card.pdf"], 2, "A card is a .html, .md or .json file; got card.pdf"),
         (["-o", "here.html"], 2, "exists already"),
         (["-o", "nowhere/card.html"], 2, "does not exist. Make it first"),
-        (["--purpose", "x" * 2001], 2, "--purpose has 2,001 letters"),
+        (["--purpose", "x" * 2001], 2, "--purpose has 2,001 characters"),
         (["-c", "other.toml"], 2, "releases column 'age' through ClampMap"),
         (["-c", "fewer.toml"], 2, "declares 1 private columns"),
         (["-c", "nowhere.toml"], 2, "nowhere.toml"),

@@ -57,7 +57,7 @@ def closed():
         ('engine = "spark"\naddress = "spark://a:1"\nfolder = "here"', "absolute path"),
         ('engine = "dask"\naddress = "tcp://a:1"\nworkers = 2', "for engine = 'spark'"),
         ('kind = "lightgbm"\nengine = "dask"\naddress = "tcp://a:1"', "trains kind 'xgboost'"),
-        ('address = "tcp://a:1"', "address has a meaning with engine"),
+        ('address = "tcp://a:1"', "address is for engine = 'dask' or 'spark'"),
         ('engine = "dask"\naddress = "tcp://a:1"\nparams = { rows_a_tree = 9 }', "one machine"),
     ],
 )

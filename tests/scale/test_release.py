@@ -212,7 +212,7 @@ def test_what_was_put_aside_must_be_whole_when_people_are_charged(tmp_path):
 
 
 def test_ids_must_be_in_the_table(tmp_path):
-    with pytest.raises(op.ColumnError, match="'key' holds the IDs and is not in the table"):
+    with pytest.raises(op.ColumnError, match="'key' should hold the IDs but is not in the table"):
         desensitize(files(tmp_path / "raw"), PLAN, tmp_path / "out", ids="key", workers=1)
 
 
@@ -399,7 +399,9 @@ def test_who_is_drawn_while_parts_are_made_is_refused_in_the_end(tmp_path):
         desensitize(raw, AGE_ALONE, tmp_path / "out", **more)
     assert (tmp_path / ".out.release" / "secret").exists()
     more |= {"ids": "nobody", "charge": replace(charge, people="id")}
-    with pytest.raises(op.ColumnError, match="'nobody' holds the IDs and is not in the table"):
+    with pytest.raises(
+        op.ColumnError, match="'nobody' should hold the IDs but is not in the table"
+    ):
         desensitize(raw, AGE_ALONE, tmp_path / "other", **more)
     charge.ledger.close()
 

@@ -39,7 +39,7 @@ def test_a_folder_of_parts_is_made_charged_and_then_known(home):
     first = pd.read_parquet("out")
     status, _, err = run(*arguments)
     assert status == 0
-    assert "exists already: nothing was drawn" in err
+    assert "already exists: nothing was drawn" in err
     assert_frame_equal(pd.read_parquet("out"), first)
     assert run("ledger", "verify", "-c", "b.toml")[0] == 0
 
@@ -63,7 +63,7 @@ def test_engines_need_people_and_no_seed(home):
     (home / "b.toml").write_text(CONFIG % ', "id"')
     status, _, err = run(*with_engine)
     assert status == 2
-    assert "names no people. Add [align]" in err
+    assert "names no ID column. Add [align]" in err
     status, _, err = run(*with_engine, "--seed", "7")
     assert status == 2
 

@@ -164,17 +164,17 @@ def test_folders_that_do_not_fit_are_refused_before_anybody_is_answered(made, tm
         ReleasedPeople([folder], ["pay"], model)
     other = copied(folder, tmp_path / "other")
     changed(other, noise={"pay": {"mechanism": {}, "gaps": None}})
-    with pytest.raises(DataError, match="through other noise than the model was trained for"):
+    with pytest.raises(DataError, match="with different noise than the model was trained for"):
         ReleasedPeople([other], ["customer"], model)
     # Version 0.1 wrote only promises, in these words.
     promised = "pay: 1.5-dLDP a cell (at most 13.5 in all)\ncity: 1.5-LDP"
     changed(other, noise={}, guarantee=promised)
     assert len(ReleasedPeople([other], ["customer"], model)) == 60
     changed(other, noise={}, guarantee="pay: 9-LDP")
-    with pytest.raises(DataError, match="through other noise"):
+    with pytest.raises(DataError, match="with different noise"):
         ReleasedPeople([other], ["customer"], model)
     changed(other, noise={}, guarantee=promised, columns_per_row=1)
-    with pytest.raises(DataError, match="another share of their columns"):
+    with pytest.raises(DataError, match="a different share of their columns"):
         ReleasedPeople([other], ["customer"], model)
     cut = copied(folder, tmp_path / "cut")
     next(cut.glob("part-*")).write_bytes(b"PAR1")

@@ -123,7 +123,7 @@ def test_the_open_inference_protocol(app, model, people):
 
 WRONG = [
     ("pay", "much", 422, "Column 'pay' takes numbers, and rows[1] holds text."),
-    ("pay", None, 422, "Column 'pay' takes no gaps, and rows[1] holds null."),
+    ("pay", None, 422, "Column 'pay' takes no missing values, and rows[1] holds null."),
     ("pay", [1], 422, "Column 'pay' takes numbers, and rows[1] holds a list."),
     pytest.param(
         "pay", 10**400, 422, "Column 'pay' takes numbers that 64 bits can hold", id="large"
@@ -136,7 +136,7 @@ WRONG = [
     ),
     ("born", 11, 422, "and rows[1] holds a number."),
     ("city", "atlantis", 422, "takes its declared categories ('north', 'south'), and rows[1]"),
-    ("tenure", "long", 422, "Column 'tenure' takes numbers, or dates as text where it held dates"),
+    ("tenure", "long", 422, "Column 'tenure' takes numbers, or dates as text if it held dates"),
     ("colour", 3, 422, "Column 'colour' takes text, and rows[1] holds a number."),
     ("colour", {}, 422, "and rows[1] holds an object."),
 ]
@@ -162,7 +162,7 @@ MALFORMED = [
     (b'{"rows": [3]}', 400, "rows[0] is not an object with columns by name."),
     (b'{"rows": [{"pay": NaN}]}', 400, "JSON has no NaN. Write null for a missing value."),
     (b'{"rows": [{"pay": 1}]}', 422, "is missing in rows[0]. The model needs it in every row."),
-    (json.dumps({"rows": [{}] * 251}).encode(), 413, "has 251 rows, and 250 is the most."),
+    (json.dumps({"rows": [{}] * 251}).encode(), 413, "has 251 rows, and the limit is 250."),
 ]
 
 
@@ -179,7 +179,7 @@ TENSORS = [
     ({"datatype": "FP8"}, 400, "needs a datatype"),
     ({"shape": [2, 3]}, 400, "its shape is [n] or [n, 1]"),
     ({"shape": [1], "data": [1.0]}, 400, "different numbers of rows"),
-    ({"shape": [300], "data": [1.0] * 300}, 413, "has 300 rows, and 250 is the most"),
+    ({"shape": [300], "data": [1.0] * 300}, 413, "has 300 rows, and the limit is 250"),
     ({"data": 3}, 400, 'needs "shape" and "data" as lists'),
     ({"parameters": {"binary_data_size": 8}}, 400, "takes JSON tensors only"),
     ({"data": ["x", "y"]}, 422, "Column 'pay' takes numbers, and data[0] holds text."),

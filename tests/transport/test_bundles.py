@@ -180,7 +180,7 @@ def test_words_tell_what_to_do_next(small):
         f"for shop, which continues with: opboost bundle export -c shop.toml {name} --to DIR"
         in words
     )
-    assert "Next from shop: step 4 (export)." in words
+    assert "Waiting for shop: step 4 (export)." in words
 
 
 def test_without_a_question_the_model_is_written_at_once(small):

@@ -373,7 +373,7 @@ def test_every_command_of_the_detour_tells_the_next(tmp_path):
     answer, words = last_line(LABEL_PARTY, "split-query", pilot)
     assert words.startswith("step 3b (weights) of job ")
     assert "continues with: opboost bundle export -c shop.toml NAME --to DIR" in words
-    assert words.endswith("Next from shop: step 4 (export).")
+    assert words.endswith("Waiting for shop: step 4 (export).")
     _, words = last_line("shop", "export", answer)
     assert "step 4 (export) of job " in words
     assert "continues with: opboost bundle split-query -c bank.toml NAME --to DIR" in words

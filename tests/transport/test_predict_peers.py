@@ -153,7 +153,7 @@ def test_new_rows_are_predicted_as_on_one_machine_by_network_and_by_bundles(
     found = Prediction(trained, tmp_path, partly_known(), "psi")
     out = tmp_path / "first.csv"
     _, err = found.predicted("--out", out)
-    assert "29 rows are left out: not all parties have them." in err
+    assert "29 rows are left out, because not all parties have them." in err
     chances, model = found.on_one_machine(monkeypatch)
     assert set(model.sent_shares_.values()) == {1.0}  # so each prediction uses a posterior
     first = pa.csv.read_csv(out)

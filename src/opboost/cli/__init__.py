@@ -166,5 +166,5 @@ def system_words(error: OSError) -> str:
     place = Path(str(error.filename)).parent if error.filename else "a folder of this party"
     return (
         f"The disk is full ({error.strerror or error}): nothing more can be written to {place}. "
-        "Free some space and run the same command again; what is done is kept."
+        "Free some space and run the same command again; finished work is kept."
     )

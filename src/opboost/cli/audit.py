@@ -30,10 +30,10 @@ _SHOWN = 12
 def audit(
     config: ConfigOption,
     samples: Annotated[
-        int, typer.Option(min=1000, max=10**9, help="Draws for each attacked value.")
+        int, typer.Option(min=1000, max=10**9, help="Draws per attacked value.")
     ] = 1_000_000,
     pairs: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Most pairs of values per mechanism.")
+        int, typer.Option(min=1, max=10_000, help="Maximum number of value pairs per mechanism.")
     ] = 45,
     confidence: Annotated[
         float,
@@ -42,7 +42,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Chooses the pairs; noise is never seeded.")] = 0,
     format: FormatOption = Format.text,
 ) -> None:
-    """Attack each mechanism by drawing from it; print what that proves and what is promised.
+    """Attack each mechanism by drawing from it; print the loss that this proves and the promise.
 
     Exit status 3 if a bound exceeds what is promised or certified, or draws depend on each other.
 
@@ -130,7 +130,9 @@ def _print(names: list[str], one: Audit) -> None:
         )
     stdout().print(table)
     if len(one.pairs) > _SHOWN:
-        stdout().print(f"{len(one.pairs) - _SHOWN} more pairs, all as promised and distributed.")
+        stdout().print(
+            f"{len(one.pairs) - _SHOWN} more pairs, all within promise and distribution."
+        )
     dependent = [c.between for c in one.independence if c.dependent]
     stdout().print(
         f"Draws depend on each other: {'; '.join(dependent)}."

@@ -1,4 +1,4 @@
-"""``opboost bundle``: the protocol over files, for parties that may not connect."""
+"""``opboost bundle``: the protocol over files, for parties that are not allowed to connect."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from opboost.transport.shared.bundle_steps import BundleOutcome
 
 bundle = typer.Typer(
-    help="The protocol over encrypted files, for parties that may not connect.",
+    help="Run a job through encrypted files, for parties that are not allowed to connect.",
     no_args_is_help=True,
 )
 
-ToOption = Annotated[Path, typer.Option("--to", help="The folder for the bundles to carry.")]
+ToOption = Annotated[Path, typer.Option("--to", help="Folder for the bundles to carry.")]
 Given = Annotated[Path, typer.Argument(help="The bundle from the label party.")]
 AllGiven = Annotated[list[Path], typer.Argument(help="The bundles from the feature parties.")]
 
@@ -45,7 +45,7 @@ def align(
         list[Path] | None, typer.Argument(help="The bundles received; none to begin a job.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Begin a new run of a job that has begun already.")
+        bool, typer.Option("--again", help="Begin a new run of a job that has already begun.")
     ] = False,
     model: Annotated[
         Path | None, typer.Option(help="With --release score: the model to score with.")
@@ -68,16 +68,16 @@ def align(
     from opboost.config.job_file import is_label_party, load_label
 
     if (release is Release.score) != (model is not None):
-        raise ConfigError("--release score and --model go together: the score is that of a model.")
+        raise ConfigError("--release score and --model need each other: a score is a model's.")
     if is_label_party(config):
         from opboost.transport.label.label_bundles import begin, go_on
 
         if given and again:
-            raise ConfigError("--again begins a new run, which takes no bundle yet.")
+            raise ConfigError("--again begins a new run, so it takes no bundle.")
         if new_ledger:
             raise ConfigError("--new-ledger is for a feature party: the label party has no ledger.")
         if given and model is not None:
-            raise ConfigError("--release score is given when a job begins, without a bundle.")
+            raise ConfigError("Give --release score when a job begins, without a bundle.")
         found = load_label(config)
         begun = partial(begin, found, to, again=again, score=model)
         outcome = go_on(found, "align", given, to) if given else begun()
@@ -108,8 +108,8 @@ _feature_verb(
     "export",
     """Feature party: desensitise once, and write codes for the label party.
 
-    With a pilot in the budget, it first writes the pilot's codes, and then everybody's codes in
-    answer to the label party's weights.
+    If the budget has a pilot, it first writes the pilot's codes.  Given the label party's weights,
+    it then writes everybody's codes.
 
     \b
     Example:
@@ -122,7 +122,7 @@ _feature_verb(
 def split_query(
     config: ConfigOption, given: AllGiven, to: ToOption, format: FormatOption = Format.text
 ) -> None:
-    """Label party: train, and write the queries for the values behind the cuts.
+    """Label party: train, and write the queries for the values at the model's split points.
 
     It first answers pilots with column weights, and trains once it has all releases.
 
@@ -148,11 +148,9 @@ _feature_verb(
 def finish(
     config: ConfigOption,
     given: AllGiven,
-    model: Annotated[
-        Path | None, typer.Option(help="In a prediction: the model that predicts.")
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="In a prediction: the model to use.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="In a prediction: CSV or Parquet to make.")
+        Path | None, typer.Option("--out", "-o", help="In a prediction: CSV or Parquet to write.")
     ] = None,
     without: Annotated[
         list[str] | None,
@@ -229,7 +227,7 @@ def _tell(outcome: BundleOutcome, format: Format) -> None:
             f"{written.path.name}{written.options}"
         )
     for party, step in outcome.waiting.items():
-        console.print(f"Next from {party}: {step}.")
+        console.print(f"Waiting for {party}: {step}.")
     if outcome.manifest is not None:
         echo_promise(outcome.manifest["guarantee"])
         if "model" in outcome.manifest:

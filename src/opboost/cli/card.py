@@ -36,16 +36,16 @@ def card(
     model: Annotated[Path, typer.Argument(help="A saved model, such as m.opboost.")],
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="A party's TOML file: names, job and ledger."),
+        typer.Option("--config", "-c", help="A party's TOML file, for names, job and ledger."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File whose ending gives the format; default: stdout."),
+        typer.Option("--out", "-o", help="File, whose ending sets the format; default: stdout."),
     ] = None,
     purpose: Annotated[
         str, typer.Option(help="What the model is for; overrides [card] purpose.")
     ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     format: Annotated[
         CardFormat | None, typer.Option("--format", help="html, markdown, json; text is Markdown.")
     ] = None,
@@ -70,7 +70,7 @@ def card(
     chosen = _format(out, format)
     if len(purpose) > MAX_PURPOSE_CHARACTERS:
         raise ConfigError(
-            f"--purpose has {len(purpose):,} letters, and a card has room for "
+            f"--purpose has {len(purpose):,} characters, but a card has room for only "
             f"{MAX_PURPOSE_CHARACTERS:,}. Shorten it."
         )
     if out is not None:
@@ -94,7 +94,7 @@ def _format(out: Path | None, format: CardFormat | None) -> CardFormat:
         return CardFormat.text
     if out.suffix.lower() not in _ENDINGS:
         raise ConfigError(
-            f"A card ends with .html, .md or .json; got {out.name}. Give such a name, or --format."
+            f"A card is a .html, .md or .json file; got {out.name}. Give such a name, or --format."
         )
     return _ENDINGS[out.suffix.lower()]
 

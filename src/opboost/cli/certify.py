@@ -40,8 +40,8 @@ def certify(
 ) -> None:
     """Compute what each column's mechanism reveals, and compare it with its promise.
 
-    Exit status 3 if a promise does not cover the exact loss.  A party's file is also checked as a
-    release would be (caps, columns, IDs, values, certificates), and fails with the same status.
+    Exit status 3 if a promise does not cover the exact loss.  For a party's file, it also makes the
+    checks of a release (caps, columns, IDs, values, certificates) and exits with the same status.
 
     \b
     Examples:

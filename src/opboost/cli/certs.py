@@ -9,13 +9,13 @@ import typer
 
 from opboost.cli.common import Format, FormatOption, print_json, stderr
 
-certs = typer.Typer(help="A development authority and party certificates.", no_args_is_help=True)
+certs = typer.Typer(help="Make certificates for development.", no_args_is_help=True)
 
 
 @certs.command()
 def new(
     name: Annotated[str, typer.Argument(help="The party's name.")],
-    dir: Annotated[Path, typer.Option("--dir", help="Folder of the authority and the kits.")],
+    dir: Annotated[Path, typer.Option("--dir", help="Folder for the authority and the kits.")],
     days: Annotated[
         int, typer.Option(min=1, help="Days for which the certificate is valid.")
     ] = 397,
@@ -50,10 +50,10 @@ def encryption(
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Add to a kit what bundles need: encryption.key, and beside the kit NAME.public.
+    """Add what bundles need: encryption.key in the kit, and NAME.public beside the kit.
 
-    An existing encryption key is kept, and its public half is certified again, which a renewed
-    certificate needs, too.
+    It keeps an existing encryption key and certifies its public half again; run it after renewing a
+    certificate, too.
 
     \b
     Examples:

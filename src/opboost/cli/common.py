@@ -39,14 +39,14 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", help="text or json.")]
 NewLedgerOption = Annotated[
     bool,
-    typer.Option("--new-ledger", help="Begin an empty ledger although its key exists."),
+    typer.Option("--new-ledger", help="Begin an empty ledger even if its key exists."),
 ]
 TableArgument = Annotated[
     str, typer.Argument(help="CSV or Parquet file, a folder of them, or a URI (docs: sources).")
 ]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The TOML file.")]
 PlaintextOption = Annotated[
-    bool, typer.Option(help="No TLS, unverified names: for trying things out on this machine.")
+    bool, typer.Option(help="No TLS, and names are not verified: only for trials on this machine.")
 ]
 
 

@@ -66,7 +66,7 @@ def demo(
     ),
     write_tables: Annotated[
         Path | None,
-        typer.Option(help="Only write the made-up tables (CSV) and declarations (TOML) there."),
+        typer.Option(help="Only write the made-up tables (CSV) and declarations (TOML) here."),
     ] = None,
     mechanisms: Annotated[
         bool, typer.Option("--mechanisms", help="Show every mechanism on one column instead.")

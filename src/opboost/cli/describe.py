@@ -43,9 +43,9 @@ def describe(
     decimal: DecimalOption = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """List columns, kinds, and missing bounds.  Never show a smallest or largest value.
+    """List columns, kinds, and missing bounds.  It never shows a smallest or largest value.
 
-    With -c, the exit status is that of a release of the table.
+    With -c, it exits with the status with which a release of the table would exit.
 
     \b
     Examples:

@@ -50,24 +50,24 @@ def desensitize(
         ),
     ],
     config: ConfigOption,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File or folder to make.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File or folder to write.")],
     seed: Annotated[
         int | None, typer.Option(help="Repeatable noise, which protects nothing: for trials only.")
     ] = None,
     engine: Annotated[
         Engine | None,
-        typer.Option(help="Make a folder of parts, with local processes, Dask or Spark."),
+        typer.Option(help="Write a folder of parts, using local processes, Dask or Spark."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of workers, for an engine that is started here."),
+        typer.Option(min=1, help="Number of workers, if OpBoost starts the engine."),
     ] = None,
     to: Annotated[
         str, typer.Option(help="Who will receive the file; recorded in the ledger.")
     ] = "unnamed recipient",
     weights: Annotated[
         Path | None,
-        typer.Option(help="JSON with a weight per column, such as those of a pilot."),
+        typer.Option(help="JSON file with a weight per column, such as the weights of a pilot."),
     ] = None,
     new_ledger: NewLedgerOption = False,
     format: FormatOption = Format.text,
@@ -102,9 +102,9 @@ def desensitize(
     sections = validated(read(config), config.name)
     ids = sections.align.ids()
     if sections.ledger is not None and seed is not None:
-        raise PrivacyError("Seeded noise protects nothing and does not go through a ledger.")
+        raise PrivacyError("Seeded noise protects nothing, so it cannot be used with a ledger.")
     if not ids and (sections.ledger is not None or engine is not None):
-        why = "has a [ledger], which remembers people" if sections.ledger else "names no people"
+        why = "has a [ledger], which needs IDs" if sections.ledger else "names no ID column"
         raise ConfigError(f'{config.name} {why}. Add [align] with id = "customer_id".')
     if engine is None and workers is not None:
         raise ConfigError("--workers needs --engine, such as --engine local.")
@@ -237,5 +237,5 @@ def _in_parts(
             progress=lambda done, parts: progress("desensitising", done, parts),
         )
     manifest = made.manifest
-    remark = "" if made.fresh else f"Release {manifest.release} exists already: nothing was drawn"
+    remark = "" if made.fresh else f"Release {manifest.release} already exists: nothing was drawn"
     return _Done(len(manifest.parts), manifest.rows, made.outside, remark)

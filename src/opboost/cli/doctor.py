@@ -23,8 +23,8 @@ def doctor(
 ) -> None:
     """Check versions, AES, threads, disk and, with -c, a party's file and certificates.
 
-    It writes nothing and contacts nobody.  If something is wrong, the exit status is the one with
-    which the job itself would fail; warnings do not count as failures.
+    It writes nothing and opens no connection.  If something is wrong, it exits with the status with
+    which the job itself would fail; a warning is not a failure.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def doctor(
     else:
         _print(found)
     if config is None:
-        stderr().print("Certificates and folders: opboost doctor -c FILE, with a party's file.")
+        stderr().print("To check a party's file, certificates and folders: opboost doctor -c FILE")
     if wrong:
         stderr().print(f"opboost: {wrong} thing{'s are' if wrong > 1 else ' is'} wrong.")
         raise typer.Exit(next((f.exit_status for f in failed if f.exit_status != 1), 1))

@@ -13,7 +13,7 @@ from opboost.errors import ConfigError
 
 def explore(
     table: Annotated[
-        str | None, typer.Argument(help="A file to try models on; its columns are listed.")
+        str | None, typer.Argument(help="A file to try models on; the page lists its columns.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -25,9 +25,9 @@ def explore(
     ] = None,
     job: Annotated[
         Path | None,
-        typer.Option(help="A job's folder, or the label party's state folder, to watch."),
+        typer.Option(help="A job's folder, or the label party's state folder: watch the job."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.")] = 0,
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
@@ -59,7 +59,7 @@ def explore(
             print_json({"address": address})
         else:
             typer.echo(address)
-            console.print("Only this machine can open this page. Ctrl-C ends it.")
+            console.print("Only this machine can open this page. Press Ctrl-C to stop.")
         if open_browser and console.is_terminal:
             import webbrowser
 

@@ -27,16 +27,14 @@ def init(
     table: TableArgument,
     role: Annotated[
         Literal["feature", "label"],
-        typer.Option(
-            help="feature: its columns are released.  label: it holds the column to predict."
-        ),
+        typer.Option(help="feature: releases its columns.  label: holds the column to predict."),
     ],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File to write.  [default: the table's name with .toml]"),
     ] = None,
     label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     decimal: DecimalOption = None,

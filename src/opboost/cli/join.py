@@ -30,7 +30,7 @@ def join(
         str | None, typer.Option(help="host:port of the label party; overrides the file.")
     ] = None,
     leave: Annotated[
-        bool, typer.Option("--leave", help="Leave after sending; join again for the split query.")
+        bool, typer.Option("--leave", help="Exit after sending; join again for the split query.")
     ] = False,
     insecure_plaintext_on_loopback: PlaintextOption = False,
     new_ledger: NewLedgerOption = False,

@@ -44,8 +44,8 @@ def show(
     person: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only what was revealed about the person with this ID; once for each column of "
-            "an ID that has several, in the order of [align] id."
+            help="Only what was revealed about the person with this ID; repeat the option for each "
+            "part of a compound ID, in the order of [align] id."
         ),
     ] = None,
     recipient: Annotated[str | None, typer.Option(help="Only what went to this party.")] = None,
@@ -91,7 +91,7 @@ def verify(
     config: ConfigOption,
     receipts: Annotated[
         Path | None,
-        typer.Option(help="A receipt, or a folder of receipts, that a recipient holds."),
+        typer.Option(help="A recipient's receipt, or a folder of them."),
     ] = None,
     format: FormatOption = Format.text,
 ) -> None:
@@ -146,12 +146,12 @@ def _receipts(config: Path, path: Path) -> list[tuple[int, bytes]]:
 @ledger.command()
 def export(
     config: ConfigOption,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File; else stdout.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File; default: stdout.")] = None,
     format: Annotated[
-        AnswerFormat, typer.Option("--format", help="json or csv; text is CSV as well.")
+        AnswerFormat, typer.Option("--format", help="json or csv; text means csv.")
     ] = AnswerFormat.json,
 ) -> None:
-    """Export every entry as JSON or CSV, without handles of people.
+    """Export every entry as JSON or CSV, without the handles that stand for people.
 
     \b
     Examples:

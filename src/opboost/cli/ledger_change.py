@@ -81,11 +81,9 @@ def renew(
         f"periods. The next release with {config.name} adds at most {ahead.next:g} for each person."
     )
     if ahead.beyond:
-        typer.echo(
-            f"That may exceed the cap, and would be refused then: {', '.join(ahead.beyond)}."
-        )
+        typer.echo(f"It may exceed a cap, and would then be refused: {', '.join(ahead.beyond)}.")
     if wanted == "redraw":
-        typer.echo("Values that change are drawn again: no bound over time.")
+        typer.echo("Changed values are drawn again, so the loss has no bound over time.")
 
 
 def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:
@@ -104,7 +102,7 @@ def abort(
 ) -> None:
     """Cancel the reservation of a release that will not be finished.
 
-    Nothing of it was sent, and nobody was charged. If its command runs again, it makes a new
+    The release sent nothing and charged nobody. If its command runs again, it makes a new
     reservation.
 
     \b
@@ -129,7 +127,7 @@ def forget(
     config: ConfigOption,
     person: Annotated[
         list[str],
-        typer.Option(help="The person's ID; once for each part of an ID that has several."),
+        typer.Option(help="The person's ID; repeat the option for each part of a compound ID."),
     ],
     stored: Annotated[
         list[Path] | None,
@@ -157,7 +155,7 @@ def forget(
 
     sections = validated(read(config), config.name)
     if not (ids := sections.align.ids()):
-        raise ConfigError(f'{config.name} names no people. Add [align] with id = "customer_id".')
+        raise ConfigError(f'{config.name} names no ID column. Add [align] with id = "customer_id".')
     state = state_folder(sections.party, config.parent) if sections.party else None
     with _opened(config) as opened:
         done = run(opened, person, ids, state=state, stored=stored or ())

@@ -23,7 +23,7 @@ def migrate(
     table: Annotated[
         list[str] | None,
         typer.Option(
-            help="A table with IDs of people in the ledger; repeatable; default: the party's "
+            help="A table with IDs of people in the ledger; may be repeated; default: the party's "
             "table.",
         ),
     ] = None,
@@ -61,7 +61,7 @@ def migrate(
             f"{config.name} names no table. Give those that were released: --table people.csv"
         )
     if not names:
-        raise ConfigError(f'{config.name} names no ID. Add [align] with id = "customer_id".')
+        raise ConfigError(f'{config.name} names no ID column. Add [align] with id = "customer_id".')
     spelling = section.ids or "canonical"
     done = run(
         Path(section.folder),

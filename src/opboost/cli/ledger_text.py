@@ -74,7 +74,7 @@ def print_answer(answer: Answer, person: str) -> None:
                 _print(f"promise: {cell.guarantee}", _INDENT + "  ")
     if answer.migrated is not None:
         _print(
-            f"Version 0.1, until {answer.migrated}, did not record who was sent again: its "
+            f"Version 0.1, in use until {answer.migrated}, did not record repeated draws: its "
             "releases that drew nothing new about this person are not listed."
         )
     if answer.alignments:

@@ -60,8 +60,8 @@ class LiveView:
         for name, reason in refusals.items():
             if reason and self._refusals.get(name) != reason:
                 self._console.print(
-                    f"{name} refuses to release ({REFUSALS[reason]}). Its own message says more. "
-                    "This job continues when it has corrected that and joins again."
+                    f"{name} refuses to release ({REFUSALS[reason]}); its own message says more. "
+                    f"This job continues once {name} has corrected that and joins again."
                 )
         self._refusals = refusals
 

@@ -34,11 +34,11 @@ SCOPE = (
 def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     """Show what is sent about one person: columns, cells, levels, and the total.
 
-    A party's file is also checked as a release would be (caps, columns, IDs, values, certificates),
-    and fails with the same status.
+    For a party's file, it also makes the checks of a release (caps, columns, IDs, values,
+    certificates) and exits with the same status.
 
-    A label party's file shows how useful each received column is, with error bars, after a pilot or
-    after the complete release.
+    For a label party's file, it shows how useful each received column is, with error bars, once a
+    pilot or the complete release has arrived.
 
     \b
     Examples:
@@ -98,9 +98,9 @@ def _print_usefulness(config: Path, format: Format) -> None:
             )
         stdout().print(table)
     echo(
-        f"Job {job}. Explained: the share of the label's variance that goes together with the "
-        "noisy column, less what chance alone would give. Computed from released rows: this "
-        "reveals nothing more about anybody."
+        f"Job {job}. Explained: the share of the label's variance that the noisy column explains, "
+        "minus what it would explain by chance. Computed from released rows, so it reveals nothing "
+        "more about anybody."
     )
 
 
@@ -135,7 +135,7 @@ def _print(plan: Plan, made: RecordPlan, config: Path, format: Format) -> None:
     echo(SCOPE)
     if score is not None:
         echo(
-            f"Predictions may release a score of {score.models} "
-            f"model{'s' if score.models > 1 else ''} per period at level {score.level:g}. This "
-            f"adds up to at most {plan.total:g} about a person of the training."
+            f"Predictions may also release scores of {score.models} "
+            f"model{'s' if score.models > 1 else ''} per period, each at level {score.level:g}: "
+            f"in all, at most {plan.total:g} about a person in the training data."
         )

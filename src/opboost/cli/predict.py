@@ -42,10 +42,10 @@ class Release(StrEnum):
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="File that opboost train or serve made.")],
+    model: Annotated[Path, typer.Argument(help="A model that opboost train or serve wrote.")],
     table: TableArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="CSV or Parquet; else standard output.")
+        Path | None, typer.Option("--out", "-o", help="CSV or Parquet; default: standard output.")
     ] = None,
     desensitize: Annotated[
         bool, typer.Option(help="Desensitise the private columns before predicting.")
@@ -56,11 +56,11 @@ def predict(
     ] = None,
     unknown: Annotated[
         Literal["refuse", "missing"],
-        typer.Option(help="Categories that a private column's declaration does not list."),
+        typer.Option(help="How to treat categories that a private column does not declare."),
     ] = "refuse",
     without: Annotated[
         list[str] | None,
-        typer.Option(help="Feature party of the model that knows nobody in the table."),
+        typer.Option(help="A feature party of the model, if it knows nobody in the table."),
     ] = None,
     with_peers: Annotated[
         bool, typer.Option("--with-peers", help="Feature parties hold the private columns.")
@@ -80,7 +80,7 @@ def predict(
     decimal: DecimalOption = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Predict for the rows of a table: CSV to standard output, or a file.
+    """Predict the rows of a table; write CSV to standard output, or a file.
 
     \b
     Examples:
@@ -108,8 +108,8 @@ def predict(
 
         if without and desensitize:
             raise ConfigError(
-                "--without and --desensitize do not go together: columns are in the clear or not "
-                "sent. Leave one of them out."
+                "--without and --desensitize cannot be combined: with --without, the table's own "
+                "private columns stay in the clear. Leave one of them out."
             )
         estimator = load(model)
         form = csv_format(separator, encoding, decimal)
@@ -132,7 +132,7 @@ def predict(
         )
         return
     if config is None:
-        raise ConfigError("--with-peers needs -c: the file with which the label party serves.")
+        raise ConfigError("--with-peers needs -c, the label party's file for this job.")
     if desensitize:
         raise ConfigError("--desensitize is for one machine: peers desensitise their own columns.")
     if keep:
@@ -141,7 +141,7 @@ def predict(
         raise ConfigError("--unknown is for one machine: peers check the columns that they hold.")
     if separator or encoding or decimal:
         raise ConfigError(
-            f"With peers, {config.name} says how CSV files are written: under [data] there."
+            f"With peers, the format of CSV files belongs in {config.name}, under [data]."
         )
     found, manifest = _with_peers(
         model, source, config, release, again, insecure_plaintext_on_loopback, without or []
@@ -221,4 +221,4 @@ def write_predictions(found: pa.Table, out: Path) -> None:
 
 def left_out(manifest: dict[str, Any]) -> str:
     """Return how many rows have no prediction, as a sentence."""
-    return f"{manifest['left_out']:,} rows are left out: not all parties have them."
+    return f"{manifest['left_out']:,} rows are left out, because not all parties have them."

@@ -11,11 +11,11 @@ from opboost.cli.common import Format, FormatOption, print_json, stderr
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="File that opboost train or serve made.")],
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8080,
+    model: Annotated[Path, typer.Argument(help="A model that opboost train or serve wrote.")],
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8080,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     name: Annotated[
-        str | None, typer.Option(help="The model's name over HTTP; by default its file's.")
+        str | None, typer.Option(help="The model's name over HTTP; default: that of its file.")
     ] = None,
     released: Annotated[
         list[Path] | None,
@@ -27,16 +27,16 @@ def score(
     ] = None,
     unknown: Annotated[
         Literal["refuse", "missing"],
-        typer.Option(help="Categories that a private column's declaration does not list."),
+        typer.Option(help="How to treat categories that a private column does not declare."),
     ] = "refuse",
     key_file: Annotated[
         Path | None,
         typer.Option(help="File with the API key; default: OPBOOST_SCORE_KEY in the environment."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM file with the certificate.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="PEM file with its key.")] = None,
-    max_rows: Annotated[int, typer.Option(min=1, help="Most rows of a request.")] = 10_000,
-    max_bytes: Annotated[int, typer.Option(min=1024, help="Most bytes of a request.")] = 16 << 20,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file with the private key.")] = None,
+    max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows per request.")] = 10_000,
+    max_bytes: Annotated[int, typer.Option(min=1024, help="Maximum bytes per request.")] = 16 << 20,
     insecure_without_key: Annotated[
         bool,
         typer.Option("--insecure-without-key", help="Listen beyond this machine without a key."),
@@ -83,7 +83,7 @@ def score(
             typer.echo(address)
         if people is not None:
             console.print(f"{len(people):,} people of stored releases can be scored by their ID.")
-        console.print(f"Model {scorer.name!r} is ready. Ctrl-C or SIGTERM ends it.")
+        console.print(f"Model {scorer.name!r} is ready. Ctrl-C or SIGTERM stops the server.")
 
     serve(
         scorer,

@@ -82,7 +82,7 @@ def serve(
         return
     if not board.drawn:
         console.print(
-            f"Job {manifest['job']} was finished at {manifest['finished']}; this is its manifest. "
+            f"Job {manifest['job']} finished at {manifest['finished']}; this is its manifest. "
             "Start a new run with --again."
         )
     echo_promise(manifest["guarantee"])

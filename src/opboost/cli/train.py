@@ -30,11 +30,11 @@ def train(
     table: TableArgument,
     label: Annotated[str, typer.Option(help="The column to predict.")],
     config: ConfigOption,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to make.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
     task: Annotated[
         Literal["auto", "classify", "regress"], typer.Option(help="The kind of label.")
     ] = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     continue_from: Annotated[
         Path | None,
         typer.Option("--continue", help="A model of the same columns to add trees to."),

@@ -110,7 +110,7 @@ class ColumnSection(Section):
     @model_validator(mode="after")
     def _one_kind(self) -> ColumnSection:
         if (self.bounds is None) == (self.categories is None):
-            raise ValueError("give bounds = [lower, upper] or categories = [...], one of them")
+            raise ValueError("give either bounds = [lower, upper] or categories = [...]")
         numeric = ("scale", "mapping", "outside", "grid", "cells", "integers", "unit")
         other = ("ordered",) if self.bounds is not None else numeric
         kind = "bounds" if self.bounds is not None else "categories"

@@ -139,8 +139,8 @@ def planned(config: ColumnsConfig, source: str) -> Plan:
     """Return the plan that the sections describe, without checking the caps of ``[ledger]``."""
     if not config.columns and config.label is not None:
         raise ConfigError(
-            f"{source} is the file of a label party, whose columns stay with it: it sends nothing, "
-            "so there is nothing to plan. Give the file of a feature party."
+            f"{source} is the file of a label party, which sends none of its columns, so there is "
+            "nothing to plan. Give the file of a feature party."
         )
     if not config.columns:
         raise _no_column(source)

@@ -106,10 +106,10 @@ class BoosterSection(Section):
         engine, address = self.engine, self.address
         if engine == "local":
             given = [n for n in ("address", "folder", "workers") if getattr(self, n) is not None]
-            named = f"{given[0]} has a meaning" if given else None
             return (
-                named
-                and f"{named} with engine = 'dask' or 'spark' only; write one, or leave it out"
+                f"{given[0]} is for engine = 'dask' or 'spark'; set one of them, or leave it out"
+                if given
+                else None
             )
         if self.kind != "xgboost":
             return f"engine = '{engine}' trains kind 'xgboost'; got '{self.kind}'"

@@ -83,7 +83,7 @@ def first_problem(
         holders = [sections[p] for p in parts[:-1] if p in sections]
         known = list((holders[-1] if holders else whole).model_fields)
         near = difflib.get_close_matches(parts[-1], known, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known settings: {', '.join(known)}."
         if parts[0] == "align" and parts[-1] in SpellingSection.model_fields:
             hint = "Write it into the job file, which all parties have."
         return f"{source}: {'.'.join(parts)} is not a setting. {hint}"

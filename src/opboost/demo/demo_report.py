@@ -55,7 +55,7 @@ def _page(found: Demo, chart: str) -> str:
 <dl class="facts">{"".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())}</dl>
 <section>
 <h2>What the total means</h2>
-<p>A level, ε, bounds how much a noisy value says about the value behind it: what is sent is at most
+<p>A level, ε, bounds how much a noisy value reveals about the true one: what is sent is at most
 e<sup>ε</sup> times as likely for one value as for another. The levels of all columns that are sent
 for a person add up, over all parties, to at most {found.per_person:g}: the person’s total. A
 smaller total is more private, and a total of 0 reveals nothing. The noise comes from
@@ -81,8 +81,8 @@ the people.</p>
 <h2>People in common</h2>
 {_table(("known to", "people"), people, ("all of them", f"{found.aligned.common:,}"))}
 <p class="note">Found by private set intersection in {found.aligned.seconds:.1f}&nbsp;s: no
-organisation showed its list of people. The model is trained on the {found.rows:,} people that all
-know.</p>
+organisation showed its list of people. The model is trained on the {found.rows:,} people whom
+all know.</p>
 </section>
 <section>
 <h2>What each party sent</h2>
@@ -118,9 +118,9 @@ def _varies(found: Demo) -> str:
     times = "once" if len(found.redrawn) == 1 else f"{len(found.redrawn)} times"
     listed = ", ".join(f"{score:.4f}" for score in found.redrawn)
     return f"""\
-<p class="note" id="varies">Noise is random, and so is the federated score. Drawn {times} more for
-the same people, in one process, it gave {listed}: from {min(scores):.3f} to {max(scores):.3f} over
-{len(scores)} draws, on the same unseen rows.</p>
+<p class="note" id="varies">Noise is random, so the federated score varies. Drawing noise {times}
+more for the same people, in one process, gave {listed}: from {min(scores):.3f} to
+{max(scores):.3f} over {len(scores)} draws, on the same unseen rows.</p>
 """
 
 

@@ -73,7 +73,7 @@ def _training(found: LabelConfig, path: Path) -> Finding:
     """Check what opboost serve would refuse before it listens."""
     if not may_be_read(found.table):
         return Finding(
-            "training", State.warning, "not tried without the table", "See the line about it."
+            "training", State.warning, "not tried without the table", "See the line of the table."
         )
     try:
         check_label_side(found, read_data(found))
@@ -120,8 +120,8 @@ def _certificates(found: FeatureConfig | LabelConfig) -> Iterator[Finding]:
         yield _wrong("certificate", str(tls.cert) if tls else "no certificate", error)
         return
     assert tls is not None
-    yield dates("certificate", identity.cert, f"Have {tls.cert} renewed by your authority.")
-    everybody = f"All parties need a new {tls.ca.name}, and certificates under it."
+    yield dates("certificate", identity.cert, f"Ask your authority to renew {tls.cert}.")
+    everybody = f"All parties need a new {tls.ca.name}, and certificates that it has signed."
     yield dates("authority's certificate", identity.ca, everybody)
     if tls.encryption.exists():
         yield from _bundle_keys(found, tls, identity.ca)
@@ -167,7 +167,7 @@ def _ledger_key(section: LedgerSection) -> Finding:
     key, ledger = Path(section.key), Path(section.folder) / CHAIN_FILE
     if not key.exists():
         if ledger.exists():
-            step = f"Restore {key} from its copy: without it, everybody would get new noise."
+            step = f"Restore {key} from a copy: without it, everybody would get new noise."
             return Finding("ledger's key", State.wrong, f"{key} does not exist", step)
         return Finding("ledger's key", State.ok, f"{key} is created at first use")
     if os.name == "posix" and key.stat().st_mode & 0o077:

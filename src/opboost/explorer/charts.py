@@ -167,8 +167,8 @@ def _belief(choice: Choice, seen: ExamplePerson) -> SvgChart:
     a, b = interval(choice, *seen.interval)
     words = (
         f"A person with {choice.looked_at} {short(choice.value)} lies in cell {seen.cell} and is "
-        f"most often sent as {seen.arrived}. A receiver to whom all cells were equally likely "
-        f"before then believes with {seen.inside:.0%} that the value lies between {short(a)} and "
+        f"most often sent as {seen.arrived}. A receiver who thought all cells equally likely "
+        f"before is then {seen.inside:.0%} sure that the value lies between {short(a)} and "
         f"{short(b)} (cells {seen.interval[0]} to {seen.interval[1]})."
     )
     points = _points(grid.L, seen.belief, 0, grid.size - 1)

@@ -165,7 +165,7 @@ def _mechanism(fields: Mapping[str, str], problems: Problems) -> Mechanism | Non
         if domain.size > MAX_CELLS:
             raise ParameterError(
                 f"The page draws up to {MAX_CELLS:,} cells; got {domain.size:,}. "
-                "opboost certify takes grids of any size."
+                "opboost certify handles grids of any size."
             )
     with problems.at("kind"):
         if kind not in KINDS:
@@ -216,7 +216,7 @@ def _mappings(
             continue
         with problems.at(f"column-{i}"):
             if not name.strip() or not name.isprintable():
-                raise ParameterError("A column needs a name. Write that of the table.")
+                raise ParameterError("A column needs a name. Write its name in the table.")
             if name in mappings or name in undeclared:
                 raise ParameterError(f"Column {name!r} occurs twice. Remove one of them.")
         bounds = [math.nan, math.nan]
@@ -250,7 +250,7 @@ def _value(text: str, mapping: NumericMapping) -> float:
     if not lower <= value <= upper:
         raise ParameterError(
             f"The value must lie between the bounds {lower:g} and {upper:g}; got {value:g}. "
-            "A release would treat it as the nearer of them."
+            "A release would clamp it to the nearer bound."
         )
     return value
 

@@ -28,7 +28,7 @@ PHASES = {
     "waiting for releases": "Waiting for the feature parties' desensitised columns.",
     "training": "All columns are here; the model is being trained.",
     "predicting": "All columns are here; rows are being predicted.",
-    "waiting for split values": "The model waits for the values behind its cuts.",
+    "waiting for split values": "Waiting for the values at the model's split points.",
     "done": "The job is done.",
 }
 """The meaning of each phase, in a sentence."""
@@ -116,7 +116,7 @@ class JobRun:
             return f"{record_words(self.total)} {phase}"
         if self.limit:
             return f"{RECORD}: at most {short(self.limit)}, the job's limit. {phase}"
-        return f"{RECORD}: not every feature party has said its total yet. {phase}"
+        return f"{RECORD}: not every feature party has stated its total yet. {phase}"
 
     @property
     def bytes(self) -> int:

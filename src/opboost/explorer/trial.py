@@ -59,7 +59,7 @@ def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[Tr
     X, cut = sample.select(names), 2 * len(y) // 3
     if len(y) < 60 or (len(classes) and set(classes) != set(np.unique(y[:cut]))):
         raise DataError(
-            f"{len(y)} rows without gaps are too few to try anything",
+            f"{len(y)} rows without missing values are too few for a trial",
             hint="Give 60 or more, with some of every class.",
         )
     task: Task = "regression" if not len(classes) else "multiclass"

@@ -98,7 +98,7 @@ class TrialProcess:
             if self._process is not process or self._progress.state != "running":
                 return
             now = self._progress.results
-            words = "The trial ended before it was done, through a defect of OpBoost."
+            words = "The trial ended early because of a defect of OpBoost."
             self._progress = (
                 TrialProgress("failed", now, words) if failed else TrialProgress("done", now)
             )

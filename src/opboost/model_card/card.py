@@ -9,7 +9,7 @@ from typing import Any
 from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
 from opboost.training.held_out_score import HeldOutScore
 
-NO_PURPOSE = "Not stated. Write --purpose, or [card] purpose in the party's file."
+NO_PURPOSE = "Not stated. Give --purpose, or write [card] purpose in the party's file."
 """What the card says if nobody stated a purpose."""
 
 RARE_SHARE = 0.01

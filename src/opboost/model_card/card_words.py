@@ -10,8 +10,8 @@ from opboost.model_card.card import Card, CardColumn, LedgerFacts, percent
 from opboost.pages.printed_page import level
 
 AUDIT_HINT = (
-    "These are bounds: no attack can do better. opboost audit attacks the mechanisms through "
-    "samples and shows what it reaches."
+    "These are bounds: no attack can do better. opboost audit attacks the mechanisms with samples "
+    "and shows how close it gets."
 )
 
 ATTACKS_HINT = "The manual's page on attacks by record total says how they were measured."
@@ -32,10 +32,10 @@ def guess_sentences(card: Card) -> list[str]:
     even, rare = card.guesses()
     return [
         "Somebody who thinks two records equally likely, and sees all that was released about the "
-        f"person, guesses which it was with a chance of at most e^{card.total:g}/"
-        f"(1 + e^{card.total:g}), that is {percent(even['at_most_after'])}, of being right.",
+        f"person, guesses the right one with a chance of at most e^{card.total:g}/"
+        f"(1 + e^{card.total:g}), that is {percent(even['at_most_after'])}.",
         f"Somebody who gave one of the two records a chance of {percent(rare['before'])} before "
-        f"can give it {percent(rare['at_most_after'])} after, and no more.",
+        f"can give it at most {percent(rare['at_most_after'])} afterwards.",
     ]
 
 
@@ -49,7 +49,7 @@ def attack_sentences(card: Card) -> list[str]:
     if found.total < card.total:
         which = "the largest measured one; at this model's total attacks may achieve more"
     elif found.total == card.total:
-        which = "that of this model"
+        which = "the same as this model's"
     sentences = [
         f"Somebody who has the true columns of {LINKED_PEOPLE:,} people, among them this one, and "
         "sees all that was released about the person names the right one with a chance of at most "
@@ -57,8 +57,8 @@ def attack_sentences(card: Card) -> list[str]:
         f"Without the release it is {percent(1 / LINKED_PEOPLE)}.",
         f"Measured on public data sets ({', '.join(found.sets)}), not on this model's people, at a "
         f"total of {found.total:g}, {which}: the best possible attacker named the right one of "
-        f"{LINKED_PEOPLE:,} for {_spread(found.linked)} of the records. Guesses of the quarter of "
-        "a column's range, or of a category, were right more often than without the release, by "
+        f"{LINKED_PEOPLE:,} for {_spread(found.linked)} of the records. With the release, guesses "
+        "of the quarter of a column's range, or of a category, were right more often, by "
         f"{_points(found.attribute_gain)}.",
     ]
     if card.parties:

@@ -31,11 +31,11 @@ _PLAN = "plan (columns, mechanisms and levels, as the model states them)"
 _LIMITS = (
     "Labels and the label party's own columns carry no noise. The total says nothing about what "
     "the model or its predictions reveal about them.",
-    "The total does not cover that a person is in the table, or what an alignment of rows reveals: "
-    "who is known to both sides.",
+    "The total does not cover the fact that a person is in the table, or what aligning rows "
+    "reveals: which people both sides know.",
     "It does not cover other releases about the same people, by these parties or by others; a "
     "feature party's ledger adds up its own.",
-    "The accuracy is that of rows like those that the model learned from.",
+    "The accuracy holds for rows like those that the model learned from.",
 )
 
 

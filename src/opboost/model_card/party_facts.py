@@ -104,8 +104,8 @@ def _check_columns(
     whose = f"of party {party!r} " if party else ""
     if not used and declared:
         raise ConfigError(
-            f"{model.name} has no column {whose}as {config.name} declares. Give the file with "
-            "which the model was trained, or leave -c out."
+            f"{model.name} has none of the private columns {whose}that {config.name} declares. "
+            "Give the file with which the model was trained, or leave -c out."
         )
     for theirs, ours in zip(used, declared, strict=False):
         if theirs.mechanism != ours.mechanism:

@@ -67,7 +67,7 @@ class DaskXGBoost:
         """Spread the rows over the workers, train there, and fetch the model."""
         params, rounds = settings(problem, self.params)
         if params.get("tree_method", "hist") not in ("hist", "auto"):
-            raise ParameterError("On a cluster XGBoost bins: leave tree_method at 'hist'.")
+            raise ParameterError("XGBoost on a cluster needs bins: leave tree_method at 'hist'.")
         parts = _Parts(self.client, problem.X.shape, self.parts)
         data = dxgb.DaskQuantileDMatrix(
             self.client,

@@ -125,7 +125,7 @@ def check_ids(ids: Iterable[str], names: Sequence[str]) -> None:
     """Refuse a table without the columns that hold the IDs."""
     for name in ids:
         if name not in names:
-            raise ColumnError(name, "holds the IDs and is not in the table")
+            raise ColumnError(name, "should hold the IDs but is not in the table")
 
 
 def part_path(folder: Path, number: int) -> Path:

@@ -68,8 +68,8 @@ def read_secret(folder: Path) -> bytes:
     path = folder / SECRET
     if not path.exists():
         raise PrivacyError(
-            f"The secret of the release in {folder} is destroyed: it is complete, or was "
-            "abandoned. Nothing can be added. Read what is stored, or begin another release."
+            f"The secret of the release in {folder} is destroyed, because the release is complete "
+            "or was abandoned. Nothing can be added. Read what is stored, or begin another release."
         )
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise PrivacyError(f"The secret {path} can be read by others. Run: chmod 600 {path}")

@@ -69,7 +69,7 @@ class SparkXGBoost:
     def train(self, problem: Problem) -> TrainedXGBoost:
         """Write the rows, train on the session's workers, and fetch the model."""
         if problem.eval_set is not None:
-            raise ParameterError("On Spark there is no eval_set. Leave early stopping out.")
+            raise ParameterError("XGBoost on Spark takes no eval_set. Leave early stopping out.")
         with needs_extra("boost,spark", "Training on Spark"):
             from xgboost.spark import SparkXGBClassifier, SparkXGBRegressor
         kind = SparkXGBRegressor if problem.task == "regression" else SparkXGBClassifier

@@ -74,8 +74,10 @@ class ScoreModel:
         _check(isinstance(plain, list) and len(plain) == 4, "its parts are not those of a score")
         groups, cuts, book, nodes = plain
         _check(type(groups) is int and 1 <= groups <= MAX_CLASSES, "it has a wrong number of sums")
-        _check(_whole(cuts) and len(cuts) < MAX_CELLS, "its cut points are too many, or not whole")
-        _check(all(a < b for a, b in pairwise(cuts)), "its cut points do not rise")
+        _check(
+            _whole(cuts) and len(cuts) < MAX_CELLS, "it has too many cut points, or fractional ones"
+        )
+        _check(all(a < b for a, b in pairwise(cuts)), "its cut points do not increase")
         _check(bool(cuts) != bool(book) and bool(cuts) == (groups == 1), "it has no cells")
         made = None if cuts else _book(book, groups)
         _check(isinstance(nodes, list) and 0 < len(nodes) <= MAX_TREES, "it has too many trees")
@@ -92,8 +94,8 @@ class ScoreModel:
                 feature, edge = int(tree.feature[node]), tree.cut[node]
                 if not 0 <= feature < len(limits):
                     raise PeerError(
-                        "A tree of the score asks for a column that is not in the training plan. "
-                        "Nothing was drawn. The label party trains with the columns of this file."
+                        "A tree of the score uses a column that is not in the training plan. "
+                        "Nothing was drawn. Let the label party train with this file's columns."
                     )
                 low, high = limits[feature]
                 if not low <= edge <= high:

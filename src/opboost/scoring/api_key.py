@@ -60,8 +60,8 @@ def check_listening(host: str, key: bytes | None, *, open_to_all: bool) -> None:
     """Refuse to listen beyond this machine without a key, unless ``open_to_all`` asks for that."""
     if key is None and not is_loopback(host) and not open_to_all:
         raise ConfigError(
-            f"Listening on {host} without a key would score for anybody who reaches it. Give "
-            f"--key-file or set {KEY_VARIABLE}; if the network in front checks who asks, add "
+            f"Without a key, anybody who reaches {host} could score rows. Give --key-file or set "
+            f"{KEY_VARIABLE}; if a proxy in front of the server checks who asks, add "
             "--insecure-without-key."
         )
 
@@ -83,7 +83,7 @@ class Access:
         if self.key is None:
             if self.local and not is_loopback(_host(headers.get("host", ""))):
                 raise RequestRefused(
-                    NOT_FROM_HERE, "This server answers under 127.0.0.1 or localhost only."
+                    NOT_FROM_HERE, "This server answers only as 127.0.0.1 or localhost."
                 )
             return
         if path in OPEN_PATHS:

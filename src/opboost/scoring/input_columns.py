@@ -32,7 +32,7 @@ _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 _SCALARS: frozenset[type] = _NUMBERS | {str}
 _JSON_KINDS = {
     str: "text",
-    bool: "a truth value",
+    bool: "a boolean",
     type(None): "null",
     list: "a list",
     dict: "an object",
@@ -40,7 +40,7 @@ _JSON_KINDS = {
 _TAKES = {
     "number": "numbers",
     "date": "dates as text, such as 2024-05-31",
-    "number or date": "numbers, or dates as text where it held dates in the training",
+    "number or date": "numbers, or dates as text if it held dates in training",
     "category": "categories: text or numbers",
 }
 
@@ -114,7 +114,7 @@ class InputColumn:
         if not self.gaps:
             gone = found.codes < 0 if isinstance(found, Encoded) else np.isnan(found)
             if gone.any():
-                raise self._refused(int(np.argmax(gone)), place, "takes no gaps", "null")
+                raise self._refused(int(np.argmax(gone)), place, "takes no missing values", "null")
         return found
 
     def _floats(self, values: Sequence[Any], place: Place) -> FloatArray:

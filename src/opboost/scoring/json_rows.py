@@ -47,7 +47,7 @@ def check_size(rows: int, most: int) -> None:
     if rows > most:
         raise RequestRefused(
             TOO_LARGE,
-            f"The request has {rows:,} rows, and {most:,} is the most. Send fewer at a time.",
+            f"The request has {rows:,} rows, and the limit is {most:,}. Send fewer at a time.",
         )
 
 

@@ -17,7 +17,7 @@ NOT_READY = 503
 class RequestRefused(OpBoostError):
     """A request that is not answered with scores; ``status`` is the HTTP status of the answer.
 
-    >>> error = RequestRefused(413, "The request has 3 rows, and 2 is the most. Send fewer.")
+    >>> error = RequestRefused(413, "The request has 3 rows, and the limit is 2. Send fewer.")
     >>> error.status, str(error)[:22]
     (413, 'The request has 3 rows')
     """

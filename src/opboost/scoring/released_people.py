@@ -129,7 +129,7 @@ class ReleasedPeople:
                     raise RequestRefused(
                         NOT_READY,
                         "The stored release is being changed or is damaged. Try again; if that "
-                        "lasts, bring back the folder as it was made.",
+                        "does not help, restore the original folder.",
                     ) from None
             self.ready = True
 
@@ -183,7 +183,7 @@ class ReleasedPeople:
         ids = id_array(table, self.ids, spelling="canonical").filter(pa.array(there)).to_pylist()
         kept = {name: [c.where(there) for c in found] for name, found in columns.items()}
         if not ids:
-            raise DataError(f"The stored release {folder} says nothing about anybody")
+            raise DataError(f"The stored release {folder} holds no released values")
         return PeopleOfFolder(tuple(from_sample(wanted, kept, share)), IdIndex.of(ids), seen)
 
     def _sent_share(self, folder: Path, manifest: Manifest) -> float:
@@ -194,7 +194,7 @@ class ReleasedPeople:
         for column in self._wanted[folder]:
             if known.get(column.name, LEFT_OUT) not in (LEFT_OUT, share):
                 raise DataError(
-                    f"{folder}: people send another share of their columns than in the training",
+                    f"{folder}: people send a different share of their columns than in training",
                     hint="Train on a release with this columns_per_row under [budget].",
                 )
         return share
@@ -246,7 +246,7 @@ def _names_in(folder: Path, manifest: Manifest) -> set[str]:
     if not part.is_file():
         raise DataError(
             f"{part.name} is missing in the stored release {folder}",
-            hint="Bring back the folder as it was made.",
+            hint="Restore the original folder.",
         )
     return set(column_names(part))
 
@@ -266,7 +266,7 @@ def _check_noise(folder: Path, manifest: Manifest, wanted: Sequence[PrivateColum
         if not same:
             raise ColumnError(
                 column.name,
-                f"was released in {folder} through other noise than the model was trained for",
+                f"was released in {folder} with different noise than the model was trained for",
                 hint="Train on rows with this declaration, or score a release with the model's.",
             )
 
@@ -308,7 +308,7 @@ def _columns_of(stored: StoredRelease, column: PrivateColumn, table: pa.Table) -
         whole = out.values.dtype.kind in "iu"
         if not whole or (values.size and (values.min() < lower or values.max() > upper)):
             raise ColumnError(
-                out.name, f"of the stored release holds other values than {lower} to {upper}"
+                out.name, f"of the stored release holds values outside {lower} to {upper}"
             )
     return found
 
@@ -328,8 +328,8 @@ def _there(
         return ~silent if len(plain) == len(everything) else np.ones_like(silent)
     if any((g & ~silent).any() for g in plain):
         raise DataError(
-            "The stored release has gaps in some columns of a row, which nothing declares",
-            hint="Bring back the folder as it was made.",
+            "The stored release lacks some values of a row, although its columns declare no gaps",
+            hint="Restore the original folder.",
         )
     return ~silent if plain else np.ones_like(silent)
 

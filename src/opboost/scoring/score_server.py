@@ -243,7 +243,7 @@ def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == NOT_THERE:
         return _json({"error": "No such page. Rows are scored with POST /score."}, NOT_THERE)
-    answer = _json({"error": "This page takes another method."}, error.status_code)
+    answer = _json({"error": "This page needs another HTTP method."}, error.status_code)
     answer.headers.update(error.headers or {})
     return answer
 

@@ -8,7 +8,7 @@ The tree::
     │   └── MissingPackageError         ... without a package that it needs (ImportError)
     ├── DataError (ValueError)          a table that does not fit what was declared
     │   └── ColumnError                 ... in one named column
-    ├── PrivacyError                    what was asked would break a promise
+    ├── PrivacyError                    a request that would break a promise
     ├── PeerError                       another party, or the connection to it
     │   └── WireError                   ... sent bytes that are not a valid message
     ├── InferredBoundsWarning           bounds were taken from the data (a warning)
@@ -31,7 +31,7 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Printable characters, by Python's rule, that show nothing: fillers and variation selectors."""
+"""Characters that Python calls printable but that show nothing: fillers, variation selectors."""
 
 Refusal = Literal["cap", "declaration", "rows"]
 """Why a feature party refuses a release; a peer learns nothing else about the refusal."""
@@ -60,15 +60,15 @@ class ConfigError(ParameterError):
 
 
 class MissingPackageError(ParameterError, ImportError):
-    """What was asked for needs a package that is not installed."""
+    """A request needs a package that is not installed."""
 
 
 class DataError(OpBoostError, ValueError):
     """A table does not fit what was declared about it.
 
     ``detail`` may show a raw value to the person who owns the data.  ``public`` is the message
-    without it: the only form that may be sent to a peer.  ``logged`` names the row, but never its
-    value: the form for logs and files, which others may read later.
+    without it, the only form that may be sent to a peer.  ``logged`` names the row but never its
+    value, because others may read logs and files later.
 
     >>> error = DataError("NaN has no cell", detail="1 of 9 rows", hint="Fill the gaps.", row=3)
     >>> str(error)
@@ -144,9 +144,8 @@ def _rebuild(kind: type[DataError], state: dict[str, object]) -> DataError:
 def unseen(text: str) -> str:
     """Return the first character that a reader cannot see, or that changes how others are shown.
 
-    Those are control characters, which a terminal obeys, direction marks, characters of no width,
-    and unassigned code points.  Return an empty text if there is none; a space of any kind counts
-    as visible.
+    These are control characters, direction marks, zero-width characters and unassigned code
+    points; a space of any kind counts as visible.  Return an empty text if there is none.
 
     >>> unseen("größer als 3 €"), unseen("age\\x1b[2K") == "\\x1b", unseen("a\\u202eb") == "\\u202e"
     ('', True, True)
@@ -219,15 +218,15 @@ def refusing(kind: Refusal) -> Iterator[None]:
 
 
 class PrivacyError(OpBoostError):
-    """What was asked would break a privacy promise."""
+    """A request would break a privacy promise."""
 
 
 class PeerError(OpBoostError):
-    """Another party, or the connection to it, did what the protocol does not allow."""
+    """Another party broke the protocol, or the connection to it failed."""
 
 
 class WireError(PeerError):
-    """Bytes from a peer are not a valid message: altered, cut short, of another version or kind."""
+    """A peer's bytes are no valid message: altered, cut short, or of another version or kind."""
 
 
 class InferredBoundsWarning(UserWarning):

@@ -281,7 +281,7 @@ def test_the_page_works_without_scripts(browser, mechanism):
 
 @pytest.mark.parametrize(("cells", "most"), [("10", 1000), ("1024", 3000)])
 def test_a_change_is_redrawn_while_one_looks(browser, mechanism, cells, most, record_property):
-    """Speed is measured elsewhere, on an idle machine; here, it only has to be plausible."""
+    """The benchmark measures speed on an idle machine; here, it only has to be plausible."""
     with page_of(browser, f"{mechanism}?cells={cells}") as page:
         times = []
         for level in ("0.11", "0.22", "0.33", "0.44", "0.55"):
@@ -362,17 +362,17 @@ LOW_CONTRAST = """() => {
   }
   return found;
 }"""
-"""Every visible text has the contrast that WCAG level AA requires."""
+"""Lists visible texts with less contrast than WCAG level AA requires."""
 
 WITHOUT_NAME = """() => [...document.querySelectorAll("input, select, button, progress")]
   .filter((e) => !(e.labels && e.labels.length) && !e.getAttribute("aria-label")
     && !e.textContent.trim())
   .map((e) => e.outerHTML)"""
-"""Every control has a name."""
+"""Lists controls without a name."""
 
 WITHOUT_WORDS = """() => [...document.querySelectorAll("svg.chart")]
   .filter((e) => !e.querySelector("title").textContent || !e.querySelector("desc").textContent
     || !e.closest("figure").querySelector("figcaption").textContent
     || !e.closest("figure").querySelector("table"))
   .map((e) => e.outerHTML.slice(0, 80))"""
-"""Every chart has a name, a sentence and a table."""
+"""Lists charts that lack a name, a sentence or a table."""

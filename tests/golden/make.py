@@ -1,7 +1,7 @@
 """Write the files of this version that later versions must open or refuse: ``make.py FOLDER``.
 
-A version's artefacts are made once, before the next version changes anything, and are kept as they
-are (README.md).  The keys and certificates among them protect made-up people only.
+A version's artefacts are made once, before the next version changes anything, and never change
+(README.md).  The keys and certificates among them protect made-up people only.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ key = "keys/ledger.key"
 
 
 def people(changed: bool = False) -> pd.DataFrame:
-    """Made-up people; two spellings of one ID are two people to version 0.1.0."""
+    """Return made-up people; version 0.1.0 takes two spellings of one ID for two people."""
     rng = np.random.default_rng(1)
     ids = [f"Ann{i:03d}" for i in range(PEOPLE - 1)] + ["ann000"]
     pay = np.round(rng.uniform(0, 9000, PEOPLE))
@@ -91,7 +91,7 @@ def opboost(*arguments: object, where: Path) -> str:
 
 
 def make_ledger(home: Path) -> None:
-    """A ledger with two recipients, changed values, and a stored release that it knows."""
+    """Write a ledger with two recipients, changed values, and a stored release that it records."""
     home.mkdir(parents=True)
     (home / "shop.toml").write_text(SHOP)
     people().to_csv(home / "people.csv", index=False)
@@ -138,7 +138,7 @@ def make_ledger(home: Path) -> None:
 
 
 def leave_open(home: Path) -> None:
-    """A reservation that was refused, and one of which a kill left the first rows."""
+    """Leave a refused reservation, and one that was killed after its first rows."""
     plan, table = load(home / "shop.toml"), pa.Table.from_pandas(people(), preserve_index=False)
     prepared, ids = [c.prepare(table) for c in plan.private], id_array(table, ["id"]).to_pylist()
     with Ledger(home / "ledger", home / "keys" / "ledger.key") as ledger:
@@ -157,7 +157,7 @@ def leave_open(home: Path) -> None:
 
 
 def make_estimators(home: Path) -> None:
-    """One saved estimator per booster, rows, and what each predicts for them."""
+    """Save one estimator per booster, some rows, and what each estimator predicts for them."""
     home.mkdir(parents=True)
     rng = np.random.default_rng(2)
     rows = pd.DataFrame({"age": rng.uniform(0, 100, 400), "own": rng.normal(size=400)})
@@ -179,7 +179,7 @@ def make_estimators(home: Path) -> None:
 
 
 def scene(folder: Path, align: str):
-    """A bank, a shop and a telco on made-up rows, with certificates that last."""
+    """Write a bank, a shop and a telco with made-up rows, and certificates that last."""
     rng = np.random.default_rng(3)
     ids = pa.array([f"person-{i:03d}" for i in range(PEOPLE)])
 
@@ -203,7 +203,7 @@ def scene(folder: Path, align: str):
 
 
 def make_stopped_job(folder: Path, align: str, reached: str) -> None:
-    """The folders of a job that was killed when the shop had come to ``reached``, without telco."""
+    """Write the folders of a job that was killed at the shop's ``reached``; telco never joined."""
     made = scene(folder, align)
     serving = started_process(made.command(LABEL_PARTY))
     joining = started_process([*made.command("shop"), "--connect", wait_for_address(serving)])
@@ -218,7 +218,7 @@ def make_stopped_job(folder: Path, align: str, reached: str) -> None:
 
 
 def make_finished_job(folder: Path) -> None:
-    """The folders of a job that is done, its stock model, and what the model predicts."""
+    """Write the folders of a finished job, its stock model, and what the model predicts."""
     made = scene(folder, "given")
     run_federation(made)
     model = op.load(folder / LABEL_PARTY / "model.opboost")
@@ -231,7 +231,7 @@ def make_finished_job(folder: Path) -> None:
 
 
 def make_bundles(folder: Path) -> None:
-    """The bundles of the first three steps, and the folders of the parties that wrote them."""
+    """Write the bundles of the first three steps, and the folders of their parties."""
     made = scene(folder, "psi")
 
     def bundle(party: str, verb: str, *given: str) -> dict[str, str]:
@@ -246,7 +246,7 @@ def make_bundles(folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Make everything."""
+    """Write all artefacts."""
     make_ledger(folder / "ledger")
     make_estimators(folder / "estimators")
     make_stopped_job(folder / "job-aligning", "psi", "points")

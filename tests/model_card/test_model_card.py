@@ -81,7 +81,7 @@ def test_a_guess_is_bounded_by_bayes_rule():
     [op.ClampMap(op.Domain(1, 6), 0.7), op.WindowMap(op.Domain(0, 11), total=2.0, near=0.5)],
 )
 def test_the_best_guess_is_that_of_an_attacker_who_tries_every_strategy(mechanism):
-    """Guessing the likeliest cell of each output is best; no other choice does better."""
+    """Nobody does better than by guessing the likeliest cell for each output."""
     grid = mechanism.domain
     column = op.PrivateColumn("x", op.NumericMapping(grid, (0, 1)), mechanism)
     rows = [mechanism.pmf(x) for x in range(grid.L, grid.R + 1)]

@@ -81,7 +81,7 @@ def opboost(
 
 
 _UsageError: Any = typer.BadParameter.__mro__[2]
-"""click's ``ClickException``, which newer versions of typer bundle: a wrong option or argument."""
+"""click's ``ClickException``, for a wrong option or argument; newer versions of typer bundle it."""
 
 
 def main() -> None:
@@ -147,12 +147,12 @@ def words_of(error: OpBoostError, *, at_terminal: bool) -> str:
 
 
 def _frames(error: Exception) -> list[str]:
-    """Return the stack frames of a defect of ours."""
+    """Return the stack frames of an unexpected error."""
     return traceback.format_tb(error.__traceback__)
 
 
 def _defect(error: Exception) -> str:
-    """Name a defect of ours without its message, which may hold values of a table."""
+    """Name an unexpected error without its message, which may hold values of a table."""
     return (
         f"{type(error).__name__}, a defect of OpBoost. Its message may hold values of your table, "
         "so only a terminal shows it."

@@ -93,7 +93,7 @@ def audit(
 
 
 def _targets(plan: Plan) -> list[tuple[object, list[str]]]:
-    """Return each distinct mechanism with its columns, and the record if rows release a part."""
+    """Return each distinct mechanism with its columns, and a whole record if rows are sampled."""
     from opboost.auditing import Record
     from opboost.mechanisms import Mechanism
 

@@ -87,7 +87,7 @@ def card(
 
 
 def _format(out: Path | None, format: CardFormat | None) -> CardFormat:
-    """Return the requested format, or the one of the file's ending, or text."""
+    """Return the requested format, else the one that the file's ending names, else text."""
     if format is not None:
         return format
     if out is None:

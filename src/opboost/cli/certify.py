@@ -157,7 +157,7 @@ def _level(value: float) -> str:
 
 
 def _chosen(count: int) -> list[int]:
-    """Return all places of a short list, and ever sparser ones of a long list."""
+    """Return all positions of a short list, or a selection that gets sparser along a long one."""
     if count <= 16:
         return list(range(count))
     marks = [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, count]

@@ -64,7 +64,7 @@ DecimalOption = Annotated[
 def csv_format(
     separator: str | None, encoding: str | None, decimal: str | None, form: CsvFormat | None = None
 ) -> CsvFormat:
-    """Return the format of CSV files: the options, or else the configuration, decide it."""
+    """Return the format of CSV files that the options state, or else the configuration."""
     from opboost.config.csv_format import CsvFormat
 
     form = form or CsvFormat()

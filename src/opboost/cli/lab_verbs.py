@@ -24,8 +24,8 @@ LAB_VERBS = {
 class VerbsAndLab(TyperGroup):
     """The verbs of the product and those of the lab.
 
-    The lab's verbs are looked up only when one of them, or the list of all, is requested, because
-    that searches all installed distributions.
+    The lab's verbs are looked up only for one of them, or for the list of all verbs, because the
+    lookup searches all installed distributions.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``opboost ledger renew|abort|forget``: changes of a whole ledger."""
+"""``opboost ledger renew|abort|forget``: change a ledger without a release."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def renew(
 
 
 def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:
-    """Refuse a period that contradicts the configuration file, which could then not open it."""
+    """Refuse a period that contradicts the configuration: the file could not open the ledger."""
     if section.changed not in (None, wanted):
         raise ConfigError(
             f'{config.name} says changed = "{section.changed}" in [ledger], and the new period '

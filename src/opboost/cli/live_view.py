@@ -20,7 +20,7 @@ REFUSALS = {
     "declaration": "its declaration of columns",
     "rows": "the rows of its table",
 }
-"""The kinds of reason why a party refuses, in words."""
+"""Why a party refuses to release, in words, by the kind of its reason."""
 
 
 class LiveView:

@@ -177,7 +177,7 @@ def _with_peers(
 
     console = stderr()
     with ExitStack() as stack:
-        label_server = stack.enter_context(LabelServerProcess())  # loads meanwhile
+        label_server = stack.enter_context(LabelServerProcess())  # loads in the background
         with loading:
             from opboost.config.job_file import load_label
             from opboost.transport.label.run_over_network import predict_with_peers

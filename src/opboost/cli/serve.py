@@ -53,7 +53,7 @@ def serve(
 
     console = stderr()
     with ExitStack() as stack:
-        label_server = stack.enter_context(LabelServerProcess())  # loads meanwhile
+        label_server = stack.enter_context(LabelServerProcess())  # loads in the background
         with loading:
             load_pyarrow_alone()
             from opboost.config.job_file import load_label

@@ -1,8 +1,8 @@
 """Exit promptly on SIGTERM or Ctrl-C, whatever the process is doing.
 
-Python raises an exception in the main thread, wherever that is.  Inside a finaliser, or inside a
-callback of a weak reference or a C library, Python prints the exception and drops it, so the
-process would continue.  In that case a thread sends the signal again, after that callback.
+On a signal, Python raises an exception in the main thread.  If that thread is running a finaliser,
+or a callback of a weak reference or a C library, Python only prints the exception, and the process
+would continue.  A thread then sends the signal again, once the callback has most likely returned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _stopping = threading.Event()
 _RESEND_SECONDS = 0.05
-"""The callback has most likely returned by then; if not, the signal is lost and sent again."""
+"""The pause before a lost signal is sent again; if it is lost once more, this repeats."""
 
 
 def exit_on_signals() -> None:
@@ -30,7 +30,7 @@ def exit_on_signals() -> None:
 
 
 def end_if_requested() -> None:
-    """Exit if SIGTERM came: for waiting loops, since a library may swallow the exit inside it."""
+    """Exit if SIGTERM has arrived; loops that wait call this, as a library may swallow the exit."""
     if _stopping.is_set():
         sys.exit(143)
 

@@ -61,7 +61,7 @@ class MechanismSection(_MechanismFields):  # type: ignore[misc]
         return registry.build(self.kind, domain, **self._given(self.entry))
 
     def over(self, categories: Sequence[Any]) -> NominalMechanism:
-        """Return the mechanism over unordered categories; the default if its kind needs a grid."""
+        """Return the mechanism over unordered categories, or the default if this needs a grid."""
         entry = self.entry
         if entry.takes == "grid":
             entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]
@@ -154,8 +154,8 @@ class ColumnSection(Section):
 class BudgetSection(Section):
     """``[budget]``: the record total, or how a mechanism's level is split over the columns.
 
-    ``score`` is a separate budget, which adds to it: the level of a score that predictions may
-    request instead of columns, for ``score_models`` models per period.
+    ``score`` is an additional budget: the level of a score that predictions may request instead of
+    columns, for ``score_models`` models per period.
     """
 
     record: float | None = None

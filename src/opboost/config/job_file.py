@@ -110,7 +110,7 @@ class LabelConfig:
     job: Job
     party: PartySection
     label: LabelSection
-    """It has no column in a prediction job, whose file does not need the section."""
+    """Empty in a prediction job, whose file does not need the section."""
     table: TableAddress
     state: Path
     model: Path

@@ -139,7 +139,7 @@ MAX_HELD_OUT = 0.5
 
 
 class TrainSection(Section):
-    """``[train]``: the fraction of rows held out to score a training; 0 for no score.
+    """``[train]``: the fraction of rows held out to score the model; 0 for no score.
 
     With ``early_stopping``, training sets aside as many rows again, and stops after this many
     rounds without an improvement on them.
@@ -162,8 +162,8 @@ class CardSection(Section):
 class PartySection(Section):
     """``[party]``: the party's name, its table, and where it keeps its job state.
 
-    The label party ``listen``s, a feature party ``connect``s.  ``units``, ``names`` and
-    ``codebook`` are a feature party's choices of what the label party learns.
+    The label party states ``listen``, a feature party ``connect``.  With ``units``, ``names`` and
+    ``codebook`` a feature party chooses what the label party learns.
     """
 
     name: str
@@ -196,12 +196,12 @@ class PartySection(Section):
 class LabelSection(Section):
     """``[label]``: what the label party predicts, and where it saves the model.
 
-    ``ask`` says which values a split query asks for: ``"all"`` values of a party, which reveals
-    nothing about labels; those that the model ``"used"``; or those ``"if-needed"``, which sends no
-    query to a party whose release already contains everything.  ``"auto"`` is ``"all"`` if a
-    release contains its values and has at most 256 per column, else ``"used"``; ``"always"`` means
-    ``"used"``.  ``share_weights = false`` does not tell a party which columns its pilot found
-    useful; ``weights_epsilon`` applies randomised response at this level to each label before
+    ``ask`` says which values a split query requests: ``"all"`` values of a party, which reveals
+    nothing about labels, or those that the model ``"used"``.  ``"if-needed"`` is ``"used"``, but
+    sends no query to a party whose release already contains everything.  ``"auto"`` is ``"all"`` if
+    a release contains its values and has at most 256 per column, else ``"used"``; ``"always"``
+    means ``"used"``.  ``share_weights = false`` withholds from a party which columns its pilot
+    found useful; ``weights_epsilon`` applies randomised response at this level to each label before
     weights are computed.  ``presence = true`` adds a column to the model that says whether a
     feature party knows the person; it needs ``rows = "mine"`` in the job file.
     ``share_trees = true`` shows a feature party its own trees in predictions by score, with leaves
@@ -308,7 +308,7 @@ class PeerSection(Section):
     """``[peers.NAME]``: what a party states about another party.
 
     ``public`` is the file of the peer's public key for bundles.  ``revoked`` means that the label
-    party no longer admits a feature party.
+    party no longer admits this feature party.
     """
 
     revoked: bool = False

@@ -154,7 +154,7 @@ def _table(
     total: tuple[str, ...] | None = None,
     look: str = "",
 ) -> str:
-    """Return a table; on a narrow screen one of many columns shows its rows as lists."""
+    """Return a table; on a narrow screen, a table with many columns shows its rows as lists."""
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     body = "".join(f"<tr>{_cells(titles, row)}</tr>" for row in rows)
     if total is not None:

@@ -77,7 +77,7 @@ def tour(epsilon: float, grid: Domain, rng: Rng | None = None) -> Iterator[Stop]
 
 
 def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
-    """Draw the outputs for one value, and where each value of the column goes."""
+    """Draw the outputs for one value, and a map of the column's values before and after noise."""
     raw, name = column()
     cells = NumericMapping(grid, BOUNDS).to_grid(raw)
     title = f"{name} on {grid.size} cells, ε = {epsilon:g} per cell"

@@ -4,9 +4,8 @@ By default, a bank, a shop and a telephone company hold data about made-up peopl
 party states the most that it reveals about one person.  With ``breast_cancer``, a clinic and two
 laboratories hold the columns of scikit-learn's small real table, and use one mechanism with a given
 ε per cell.  Each organisation knows most of the people, in an order of its own; they find the
-common ones by private set intersection.  The demo compares the score on unseen rows with plain
-training on the joined table, which none of them could do, and with training on the label party's
-own columns.
+common ones by private set intersection.  The demo compares the score on unseen rows with that of
+plain training on the joined table, which none of them has, and on the label party's own columns.
 """
 
 from __future__ import annotations

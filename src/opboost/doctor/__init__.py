@@ -1,7 +1,7 @@
-"""What is well and what is not: the machine, and what a party's file names.
+"""Check whether the machine, and everything that a party's file names, is ready.
 
 ``machine_checks.py`` looks at packages, processor, threads and disk; ``party_checks.py`` at a
-configuration, its keys and its certificates. Nothing is written, and nobody is called.
+configuration, its keys and its certificates. They change nothing and contact no other party.
 """
 
 from opboost.doctor.finding import Finding, State

@@ -24,7 +24,7 @@ LOW_FREE_BYTES, MIN_FREE_BYTES = 2**30, 100 * 2**20
 """Bytes of free disk space below which to warn, and below which work will fail."""
 
 SLOW_BYTES_PER_SECOND = 300e6
-"""A speed that AES does not reach without the processor's instructions."""
+"""AES is slower than this without the processor's instructions."""
 
 
 def examine_machine(folder: Path) -> Iterator[Finding]:

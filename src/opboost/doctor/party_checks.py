@@ -93,7 +93,7 @@ def _release(found: FeatureConfig, path: Path) -> Finding:
 
 
 def _wrong(what: str, where: str, error: OpBoostError) -> Finding:
-    """Return the finding of an error, whose message says what to do."""
+    """Return an error as a finding; the error's message says what to do."""
     words = error.logged if isinstance(error, DataError) else str(error)
     return Finding(what, State.wrong, f"{where} is refused", words, exit_status(error))
 

@@ -38,8 +38,7 @@ class Guard:
     A request that changes something must also come from our own page.
 
     A page on another site can make a browser request 127.0.0.1, even under a domain name of its own
-    that resolves to it (DNS rebinding).  Such a request names another host and does not know the
-    token.
+    that resolves to it (DNS rebinding).  Such a request names another host and has no token.
     """
 
     def __init__(self, app: ASGIApp, token: str, hosts: Iterable[str]) -> None:

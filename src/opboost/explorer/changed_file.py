@@ -1,4 +1,4 @@
-"""A party's file with the choices made on a page: changed keys, and all else unchanged."""
+"""A party's file with the choices made on a page; everything else in it stays unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD_ONLY = ("radius", "integers")
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """The text of the file, and its plan; or ``problem`` with why the file would be refused."""
+    """The text of the file, and its plan; if the file would be refused, ``problem`` says why."""
 
     source: str
     text: str

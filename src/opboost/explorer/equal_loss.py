@@ -17,7 +17,7 @@ from opboost.explorer.mechanism_figures import spread, worst
 from opboost.mechanisms import LocalMap, Mechanism, Piecewise, WindowMap
 
 Measure = Literal["cell", "whole"]
-"""Which loss to equalise: the worst of two neighbouring cells, or that of the grid's two ends."""
+"""Which loss to equalise: the worst between neighbouring cells, or between the grid's two ends."""
 
 MAX_LEVEL = 300.0
 """The highest level that the search tries."""
@@ -25,7 +25,7 @@ MAX_LEVEL = 300.0
 
 @lru_cache(maxsize=256)
 def level(mechanism: Mechanism, measure: Measure) -> float:
-    """Return the exact loss to ten digits; for Local-map inside a run, since it reveals the run.
+    """Return the exact loss to ten digits; Local-map reveals the run, so its loss is inside one.
 
     >>> import opboost as op
     >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)
@@ -45,7 +45,7 @@ def level(mechanism: Mechanism, measure: Measure) -> float:
 
 
 def _neighbours(mechanism: Mechanism) -> IntArray:
-    """Return lower cells of neighbours, including the worst: at ends, borders and some between."""
+    """Return the lower cells of some neighbours, the worst among them: ends, borders, between."""
     domain = mechanism.domain
     most = 24 if isinstance(mechanism, Piecewise) else 8
     borders = np.array([b + by for b in mechanism.landmarks() for by in (-2, -1, 0)], np.int64)

@@ -50,13 +50,13 @@ class Party:
     name: str
     phase: str
     refusal: str
-    """The kind of reason why the party refuses to release; empty if it does not refuse."""
+    """The kind of the party's reason to refuse a release; empty if it does not refuse."""
     columns: int
     columns_due: int
     bytes: int
     aligned: float
     total: float | None
-    """The most that it reveals about one person; None until it has said so."""
+    """The most that it reveals about one person; None until it has stated this total."""
     questions: tuple[AskedColumn, ...]
 
 

@@ -85,7 +85,7 @@ def _(mechanism: RandomizedResponse, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
-    """Let the output reach a window beyond both ends, which take the mass there."""
+    """Draw from a window that reaches beyond both ends; the ends take the mass beyond them."""
     lower, upper, span = mechanism.domain.L, mechanism.domain.R, mechanism.domain.span
     s, window = math.exp(mechanism.epsilon / 2), span / math.expm1(mechanism.epsilon / 2)
     begin = (x - lower) * (window + span) / span - window
@@ -98,7 +98,7 @@ def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
-    """Give cells beyond the window the floor, and a clipped end all outputs beyond it."""
+    """Give cells beyond the reach the floor; clipping adds the mass beyond an end to the end."""
     reach, lower, upper = mechanism.reach, mechanism.domain.L, mechanism.domain.R
     beyond = np.maximum(np.arange(reach + 1) - mechanism.window, 0)
     weights = np.exp(-np.minimum(mechanism.slope * beyond, mechanism.total))
@@ -107,7 +107,7 @@ def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
     distance = np.abs(x - y)
     mass = np.where(distance <= reach, weights[np.minimum(distance, reach)], floor)
     if mechanism.clipped:
-        tails = np.append(weights[::-1].cumsum()[::-1], 0.0)  # from a distance to the reach
+        tails = np.append(weights[::-1].cumsum()[::-1], 0.0)  # tails[d]: d to the reach
         first = np.minimum(distance, reach + 1)
         mass = np.where((y == lower) | (y == upper), tails[first] + first * floor, mass)
     return np.asarray(np.log(mass / whole))

@@ -18,7 +18,7 @@ MAX_DRAWN_CELLS = 128
 """Averages are over every value on grids of up to this many cells, else over 40 spaced evenly."""
 
 FEW_CELLS = 48
-"""Every pair at every distance is evaluated up to this many cells; beyond, a selection."""
+"""On grids of up to this many cells, all pairs at all distances are evaluated, else a selection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Figures:
 
 @lru_cache(maxsize=64)
 def figures(mechanism: Mechanism) -> Figures:
-    """Return the figures that do not depend on one value.
+    """Return the figures that do not depend on a person's value.
 
     >>> import opboost as op
     >>> found = figures(op.ClampMap(op.Domain(1, 10), epsilon=0.64))
@@ -76,7 +76,7 @@ def spread(first: int, last: int, most: int) -> IntArray:
 
 
 def distances(domain: Domain) -> IntArray:
-    """Return all distances of a small grid, or ever sparser ones of a larger grid."""
+    """Return all distances on a small grid; on a larger grid, a selection that gets sparser."""
     if domain.size <= FEW_CELLS:
         return np.arange(1, domain.size)
     return np.unique(np.geomspace(1, domain.span, 10).round().astype(np.int64))

@@ -21,7 +21,7 @@ MAX_CATEGORIES = 200
 """The most categories per column that the page plans without a file."""
 
 EXAMPLE_BOUNDS = (0.0, 100.0)
-"""The bounds of the example columns of numbers, in whose units their radius is shown."""
+"""The bounds of the example columns of numbers; the page shows their radius in these units."""
 
 RECORD_DEFAULTS = {
     "record": "4",

@@ -28,7 +28,7 @@ class Left:
 
     @property
     def left(self) -> float | None:
-        """What is left after the release; a negative one is refused.  None without a cap."""
+        """What is left after the release (negative: it is refused); None without a cap."""
         return None if self.cap is None else self.cap - self.spent - self.adds
 
 

@@ -43,7 +43,8 @@ class MeasuredAttacks:
 def measured_at(total: float) -> MeasuredAttacks | None:
     """Return the figures of the smallest measured total that is not below this one.
 
-    Above all measured totals, return those of the largest; None if nothing bounds the release.
+    For a total above all measured ones, return the figures of the largest; None if nothing bounds
+    the release.
 
     >>> measured_at(3.0).total, measured_at(4.0).total, measured_at(50.0).total
     (4.0, 4.0, 16.0)

@@ -10,7 +10,7 @@ from opboost.model_card.attack_figures import LINKED_PEOPLE, measured_at
 from opboost.training.held_out_score import HeldOutScore
 
 NO_PURPOSE = "Not stated. Give --purpose, or write [card] purpose in the party's file."
-"""What the card says if nobody stated a purpose."""
+"""What the card says if no purpose was stated."""
 
 RARE_SHARE = 0.01
 """The prior probability of the rarer of two records in the card's second example of a guess."""
@@ -23,7 +23,7 @@ class CardColumn:
     Attributes:
         promised: The largest loss of any pair that the promise allows.
         exact: The largest loss of any pair, computed from the mechanism's exact distribution; for a
-            mechanism with several runs, of pairs that have a promise.
+            mechanism with several runs, over the pairs that have a promise.
         covered: Whether the promise covers every pair.
         blind_guess: The chance to guess a cell without seeing anything, if all cells are equally
             likely.
@@ -163,7 +163,7 @@ def percent(chance: float) -> str:
 
 
 def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:
-    """Return the model's scores, each with a description; the one with the least data comes first.
+    """Return the model's scores, each with a description; the one that uses least data is first.
 
     >>> from opboost.training.held_out_score import Figures
     >>> found = HeldOutScore("AUC", 400, 0.2, 0.832, True, Figures(0.861, 0.874, 0.01))

@@ -24,7 +24,7 @@ from opboost.parties.label.received_release import SCORES_LATER, scores_stated
 from opboost.promises import Joint, NoGuarantee, large_total_warning
 
 MAX_GUESSED_CELLS = 1024
-"""Grids with more cells than this get no best guess: it takes the whole transition matrix."""
+"""Larger grids get no best guess: computing it takes the whole transition matrix."""
 
 _PLAN = "plan (columns, mechanisms and levels, as the model states them)"
 
@@ -42,7 +42,7 @@ _LIMITS = (
 def card_of_model(
     model: OpBoostClassifier | OpBoostRegressor, path: Path, version: str, purpose: str = ""
 ) -> Card:
-    """Return the card that a saved model alone supports; ``path`` is its file."""
+    """Return the card that a saved model supports by itself; ``path`` is its file."""
     promise: Joint | NoGuarantee = model.guarantee_
     scores = scores_stated(promise)
     total = promise.total + sum(scores.values())
@@ -163,7 +163,7 @@ def _task(model: Any) -> str:
 
 
 def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
-    """Return the promise besides the columns: how many a row releases, and what else counts."""
+    """Return what the promise says besides columns: how many a row releases, what else counts."""
     if isinstance(promise, NoGuarantee):
         return (f"Nothing is promised: {promise.reason}.",)
     words = []
@@ -197,7 +197,7 @@ def _score_words(promise: Joint | NoGuarantee, scores: Mapping[str, float]) -> t
 
 
 def _caveats(promise: Joint | NoGuarantee) -> tuple[str, ...]:
-    """Return what the total does not count; it counts scores."""
+    """Return what the total does not count; scores are always counted."""
     if isinstance(promise, NoGuarantee):
         return ()
     counted = (LOADED, SCORES_LATER)

@@ -84,7 +84,7 @@ class ClusterBooster:
             from opboost.scale.dask_training import DaskXGBoost, workers_of
         _check_answer("The Dask scheduler", self.address, [self.address])
         try:
-            # A client would wait forever for a program that accepts connections and is silent.
+            # A client would wait forever for a program that accepts connections but sends nothing.
             asyncio.run(asyncio.wait_for(_dask_identity(self.address), ANSWER_TIMEOUT_SECONDS))
             client = Client(self.address, timeout=ANSWER_TIMEOUT_SECONDS)
         except Exception as error:  # another program's bytes can raise anything

@@ -48,14 +48,14 @@ def desensitize(
     charge: Charge | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ReleaseResult:
-    """Desensitise a table into the folder ``out``, with one noise even if tasks or runs repeat.
+    """Desensitise a table into the folder ``out``; repeated tasks or runs draw the same noise.
 
     Args:
         table: A Dask or Spark DataFrame, or CSV or Parquet files: a path, a folder or a pattern,
             or the URI of a table in a database or a store.
         schema: The declarations of the columns: a TOML file's path, its plan, or columns.
         out: The folder that appears once everything is done; all workers must be able to reach it.
-        ids: The column(s) that identify people.  Noise is drawn per person, and each has one row.
+        ids: The column(s) that identify people.  Noise is drawn per person, in one row each.
         engine: What works on files: ``"local"`` processes (the default), ``"dask"`` or ``"spark"``.
         workers: The number of processes, if this call starts them.
         charge: The ledger to charge, and the recipient.

@@ -82,7 +82,7 @@ class PartWriter:
                 yield table.slice(start, rows)
 
     def sent(self, secret: bytes, names: Words) -> BoolArray | None:
-        """Return which columns of each row are sent, a function of the row alone; None for all."""
+        """Return which columns of each row are sent; None for all.  It depends only on the row."""
         budget, rows, width = self.plan.budget, len(names), len(self.plan.private)
 
         def words() -> Words:

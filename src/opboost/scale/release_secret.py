@@ -1,10 +1,10 @@
-"""What must not outlive a release: its secret, and whom its rows are about.
+"""What must not outlive a release: its secret, and the files that link rows to people.
 
 The secret is one file of mode 0600 in the release's folder.  Side files list rows under names that
 mean nothing without the secret, and IDs encrypted with it.  :func:`destroy` removes all of that:
 from then on nobody, not even the party itself, can remove the noise.
 
-Overwriting erases the bytes of a plain disk.  A journaling file system, a solid-state disk, a
+On a plain disk, overwriting erases the bytes.  A journaling file system, a solid-state disk, a
 snapshot or a backup may keep an older copy: while a release runs, keep the folder on an encrypted
 volume and out of backups (docs/scale.md).
 """

@@ -13,7 +13,7 @@ from opboost.errors import DataError
 from opboost.scores.tree_kernel import add_leaves, count_rows
 
 LEAF = -1
-"""Stands for a child if a node has none."""
+"""What a node without children holds in place of a child's number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

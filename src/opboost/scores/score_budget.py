@@ -15,8 +15,8 @@ class ScoreBudget:
     Args:
         level: Each score is plain LDP at this level, whatever the columns' own promises are.
         models: How many models may be scored about one person in a period.
-        despite_radius: Must be true if columns protect near values better than others.  Near
-            values can have distant scores, and a score does not protect near values better.
+        despite_radius: Must be true if columns protect near values better than others.  A score
+            does not, because near values can have distant scores.
 
     >>> ScoreBudget(4).level
     4.0

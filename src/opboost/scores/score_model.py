@@ -1,8 +1,8 @@
 """The score that a feature party is asked to compute: trees over its cells, and the public cells
 of their sum.
 
-Leaves are whole numbers of few bits, so a score is a whole number and rounding does not depend on
-the machine.  The trees carry no row counts and no gains.
+Leaves are whole numbers of few bits, so a score is a whole number, and the same on every machine.
+The trees carry no row counts and no gains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may ask: holders of the key from a file or the environment; without one, this machine."""
+"""Who may request scores: whoever has the key; without a key, only programs on this machine."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Access:
     local: bool
 
     def check(self, path: str, headers: Headers) -> None:
-        """Refuse a request that may not ask; compare keys in constant time."""
+        """Refuse a request that is not allowed; compare keys in constant time."""
         if self.key is None:
             if self.local and not is_loopback(_host(headers.get("host", ""))):
                 raise RequestRefused(

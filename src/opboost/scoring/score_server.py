@@ -55,7 +55,7 @@ KEEP_ALIVE_SECONDS = 75
 MAX_CONNECTIONS = 1024
 
 SWITCH_SECONDS = 0.0005
-"""The longest time that a thread parsing a large request may keep others waiting at once."""
+"""The longest that a thread parsing a large request may keep others waiting in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def _unknown(request: Request, error: Exception) -> Response:
 
 
 def _defect(request: Request, error: Exception) -> Response:
-    """Report a defect of ours without its message, which may hold a value of the request."""
+    """Report an unexpected error without its message, which may hold a value of the request."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     print(f"{frames}{type(error).__name__}, a defect of OpBoost.", file=sys.stderr, flush=True)
     return _json({"error": f"{type(error).__name__}, a defect of OpBoost."}, 500)

@@ -1,7 +1,7 @@
-"""The paper's tables, figures and statements next to ours: one module each, by its label.
+"""Reproduce the paper's tables, figures and statements, each by its label.
 
-An artefact (``finding.py``) lists the measurements that it needs (``task.py``) and shows them once
-they are there.  ``running.py`` runs what is missing; ``report.py`` writes the page.
+An artefact (``finding.py``) lists the measurements that it needs (``task.py``), and shows them once
+they exist.  ``running.py`` runs the missing ones; ``report.py`` writes the report.
 """
 
 import importlib
@@ -40,11 +40,11 @@ STATEMENTS: dict[str, str] = {
     "regularisation": "regularisation",
     "attacks": "attacks",
 }
-"""What its text says beside them."""
+"""Statements in the paper's text, and the module of each."""
 
 
 def artefact(label: str) -> Artefact:
-    """The artefact of a label; case, colons, dashes, blanks and underscores count alike."""
+    """Return the artefact of a label; case, blanks and punctuation do not matter."""
     known = {_plain(k): (k, m) for k, m in (MODULES | STATEMENTS).items()}
     if _plain(label) not in known:
         names = ", ".join(repr(n) if " " in n else n for n in MODULES | STATEMENTS)

@@ -1,4 +1,4 @@
-"""Curves and tables of an artefact; how they are drawn and written is elsewhere."""
+"""Curves and tables of an artefact; ``drawing.py`` draws them, ``writing.py`` writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["paper", "ours", "ldp", "plain"]
-"""Whose a curve is: a method of the paper, one of ours, local DP without distances, or no noise."""
+"""The method of a curve: the paper's, ours, local DP without distances, or without noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Curve:
 
     @classmethod
     def of(cls, label: str, points: Mapping[float, Sequence[float]], kind: Kind = "paper") -> Curve:
-        """A curve through the means of repeated values, with their standard deviations."""
+        """Return a curve through the means of repeated values, with their standard deviations."""
         return cls(
             label,
             tuple(points),
@@ -34,7 +34,7 @@ class Curve:
 
     @classmethod
     def level(cls, label: str, x: Sequence[float], value: float, kind: Kind = "plain") -> Curve:
-        """A level line."""
+        """Return a level line."""
         return cls(label, tuple(x), (value,) * len(x), (), kind)
 
 
@@ -63,4 +63,4 @@ class Grid:
     digits: int = 4
     note: str = ""
     wide: bool = False
-    """Its figures are of very different sizes."""
+    """Whether its figures differ greatly in size."""

@@ -1,7 +1,6 @@
-"""Single columns on a grid, by name: what the order and range figures desensitise.
+"""Single columns on a grid, by name: those of the figures on order and on range queries.
 
-A column that stands in for one of the paper's says so in its name, so that no result can be taken
-for the other's.
+The name of a stand-in for one of the paper's columns says so, so that results are not confused.
 """
 
 from dataclasses import dataclass
@@ -23,12 +22,12 @@ NORMAL = "normal"
 
 AGES = (17.0, 90.0)
 PAY = (0.0, 567_595.43)
-"""Declared: nothing, and the largest published total pay."""
+"""The declared bounds: zero, and the largest published total pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Which values, and how many; real columns have the rows that they have."""
+    """A column, and its number of rows, which real columns ignore."""
 
     name: str
     rows: int
@@ -36,9 +35,9 @@ class ColumnChoice:
 
 @lru_cache(maxsize=8)
 def column(name: str, lower: int, upper: int, rows: int) -> IntArray:
-    """The cells of a column on ``lower..upper``; real columns have the rows that they have.
+    """Return the cells of a column on ``lower..upper``; real columns ignore ``rows``.
 
-    Raw values go to cells by the paper's mapping B (docs/errata.md, Mapping).
+    The paper's mapping B assigns raw values to cells (docs/errata.md, Mapping).
     """
     domain, rng = Domain(lower, upper), np.random.default_rng(0)
     if name == UNIFORM:
@@ -53,7 +52,7 @@ def column(name: str, lower: int, upper: int, rows: int) -> IntArray:
     if name == SALARIES:
         return _cells(domain, PAY, datasets.salaries())
     if name == SALARIES_ALIKE:
-        # Two log-normal humps: people who worked a part of a year, and people who worked all of it.
+        # Two log-normal distributions: people who worked part of a year, and all year.
         part_of_year = rng.random(rows) < 0.3
         pay = rng.lognormal(9.0, 1.2, rows), rng.lognormal(11.35, 0.35, rows)
         return _cells(domain, PAY, np.where(part_of_year, *pay))

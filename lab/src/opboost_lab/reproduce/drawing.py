@@ -1,4 +1,4 @@
-"""Panels, drawn so that they can be read in print and without telling colours apart."""
+"""Draw panels that are readable in print and without distinguishing colours."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +11,7 @@ PALETTE = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00",
     "#332288", "#882255",
 )  # fmt: skip
-"""Okabe and Ito's colours and two of Paul Tol's, which people with any kind of colour vision tell
-apart."""
+"""Okabe and Ito's colours and two of Paul Tol's, distinguishable with any colour vision."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES: dict[Kind, str] = {"paper": "-", "ours": "-", "ldp": ":", "plain": "--"}
 PLAIN_DASHES = ("--", "-.", (0, (1, 1.5)))
@@ -20,13 +19,13 @@ PLAIN_DASHES = ("--", "-.", (0, (1, 1.5)))
 WIDTHS: dict[Kind, float] = {"paper": 1.3, "ours": 2.6, "ldp": 1.3, "plain": 1.3}
 COLUMNS = 2
 MANY = 10
-"""More curves than that get a legend of their own size."""
+"""The legend of more curves has smaller type."""
 CROWDED = 6
-"""More ticks than that are written slanted."""
+"""The labels of more ticks are slanted."""
 SMALL, NEAR = 10, 100
-"""Ratios of ends up to which a logarithmic axis is read by many steps, or by some."""
+"""Ratios of its ends up to which a logarithmic axis has many labels between powers, or a few."""
 LONG = 40
-"""A curve of more points has a few markers, each curve's in places of its own."""
+"""A curve of more points has only a few markers, at different points for each curve."""
 
 
 def draw(panels: tuple[Panel, ...], folder: Path) -> None:
@@ -78,7 +77,7 @@ def _chart(panels: tuple[Panel, ...]) -> Figure:
 
 
 def _name_between(axis: Any) -> None:
-    """Plain numbers at an axis of few powers of ten, the steps between them included."""
+    """Label an axis of few powers of ten with plain numbers, also between the powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axis.get_ylim()
@@ -92,7 +91,7 @@ def _name_between(axis: Any) -> None:
 
 
 def _evenly(entries: int, most: int) -> int:
-    """Columns of a legend, so that its rows are about equally long.
+    """Return the number of columns that makes the rows of a legend about equally long.
 
     >>> _evenly(5, 4), _evenly(8, 4), _evenly(1, 4)
     (3, 4, 1)
@@ -107,7 +106,7 @@ def _doubling(panel: Panel) -> bool:
 
 
 def _looks(panels: tuple[Panel, ...]) -> dict[str, dict[str, object]]:
-    """Colour, marker and dashes by label: the same in every panel, no two alike."""
+    """Return colour, marker and dashes by label: the same in every panel, no two alike."""
     kinds = {c.label: c.kind for p in panels for c in p.curves}
     noisy = [label for label, kind in kinds.items() if kind != "plain"]
     plain = [label for label, kind in kinds.items() if kind == "plain"]
@@ -126,7 +125,7 @@ def _looks(panels: tuple[Panel, ...]) -> dict[str, dict[str, object]]:
 
 
 def _line(axis: Any, curve: Curve, look: dict[str, object], place: float) -> None:
-    """``place`` of the curve among its panel's, from 0 to 1, shifts the markers of a long one."""
+    """Draw a curve; its ``place`` in the panel, from 0 to 1, shifts a long curve's markers."""
     if len(curve.x) > LONG:
         step = len(curve.x) // 6
         look = look | {"markevery": (int(place * step), step)}

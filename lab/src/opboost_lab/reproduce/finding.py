@@ -1,4 +1,4 @@
-"""What an artefact shows: headlines, notes, and whether what the paper says is so here."""
+"""What an artefact shows: headlines, notes, and whether the paper's statement holds here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Headline:
 
     @property
     def ratio(self) -> float | None:
-        """Ours by the paper's method over what the paper prints."""
+        """Our figure by the paper's method over the printed one."""
         if isinstance(self.paper, int | float) and isinstance(self.ours, int | float):
             return self.ours / self.paper if self.paper else None
         return None
@@ -43,7 +43,7 @@ class Note:
 
 
 def noted(label: str, /, **figures: object) -> tuple[Note, ...]:
-    """The notes of ``notes.toml`` on an artefact, or on a column; most columns have none.
+    """Return the notes of ``notes.toml`` on an artefact or a column; most columns have none.
 
     A note with an ``if`` is left out unless the figure of this name is given and true.
     """
@@ -59,21 +59,21 @@ class Words:
         self._known = toml_data("opboost_lab.reproduce", "words")[label]
 
     def __call__(self, name: str, /, **figures: object) -> str:
-        """A sentence with its figures in place."""
+        """Return a sentence with its figures in place."""
         return str(self._known[name].format(**figures))
 
     def header(self, name: str = "header") -> tuple[str, ...]:
-        """The heads of a table's columns."""
+        """Return the heads of a table's columns."""
         return tuple(self._known[name])
 
 
 AGREES = 0.9
-"""Where what the paper says holds in at least this share of the cases, we agree with it."""
+"""A statement agrees with our figures if it holds in at least this share of the cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the paper says, and in how many cases it is so here."""
+    """A statement of the paper, and in how many cases it holds here."""
 
     text: str
     held: int
@@ -81,7 +81,7 @@ class Said:
 
     @property
     def verdict(self) -> Literal["agrees", "in part", "does not"]:
-        """Whether an artefact comes out as the paper has it."""
+        """Whether our figures agree with the paper's statement."""
         if self.held >= AGREES * self.cases:
             return "agrees"
         return "in part" if 2 * self.held >= self.cases else "does not"
@@ -89,7 +89,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """All that is shown of an artefact; ``short`` is for those who read nothing else."""
+    """All that is shown of an artefact; ``short`` is its sentence at the top of the report."""
 
     summary: str
     headlines: tuple[Headline, ...] = ()
@@ -109,9 +109,9 @@ class Artefact:
     tasks: Callable[[Scope], list[Task]]
     show: Callable[[Scope, Results], Finding]
     needs: tuple[str, ...] = ()
-    """Data sets of the paper; where they are missing, a quick run takes bundled ones."""
+    """Data sets of the paper; if they are missing, a quick run uses bundled ones."""
     learning: bool = False
-    """It trains models, so a table of the user's own can take the place of its data."""
+    """Whether it trains models, so that a user's own table can replace its data."""
 
     @classmethod
     def keyed(
@@ -122,7 +122,7 @@ class Artefact:
         show: Callable[[Scope, dict[Key, Json]], Finding],
         needs: tuple[str, ...] = (),
     ) -> Artefact:
-        """An artefact that is shown its results by the keys of their tasks."""
+        """Return an artefact whose ``show`` gets the results by key instead of by task."""
 
         def shown(scope: Scope, results: Results) -> Finding:
             return show(scope, {key: results[task] for key, task in tasks(scope).items()})

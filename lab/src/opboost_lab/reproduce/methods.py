@@ -1,8 +1,8 @@
-"""The mechanisms that the experiments compare, and at which of three levels each stands.
+"""The mechanisms that the experiments compare, each at one of three kinds of level.
 
-The paper compares at equal *nominal* ε.  That is neither equal protection among the paper's own
-mechanisms (docs/errata.md, 1, 2 and 25) nor comparable with local differential privacy, whose ε is
-for any two values.  So a method can also stand at equal *exact* ε a unit, and one of local
+The paper compares at equal *nominal* ε.  At that level its own mechanisms do not protect equally
+(docs/errata.md, 1, 2 and 25), and local differential privacy, whose ε is for any two values, is not
+comparable.  So mechanisms are also compared at equal *exact* ε per cell, and those of local
 differential privacy at equal *total*, ε·(R−L).
 """
 
@@ -26,12 +26,12 @@ Level = Literal["nominal", "exact", "total"]
 LDP = ("Piecewise", "GRR", "FederBoost")
 
 _KINDS = {"GRR": "randomized-response", "FederBoost": "randomized-response"}
-"""The registry's kinds where they are not the paper's names in small letters."""
+"""The registry's kinds that differ from the paper's names in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A mechanism but for grid and level; ``denoise`` says what the label party does with it.
+    """A mechanism without grid and level; ``denoise`` says whether the label party denoises.
 
     >>> Method("Adj-map", theta=4, alpha=10).label
     'Adj-map θ=4 α=10'
@@ -47,7 +47,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """How it is called in tables and figures."""
+        """Its name in tables and figures."""
         parts: list[str] = [self.family]
         if self.theta is not None:
             parts.append(f"θ={self.theta}")
@@ -67,11 +67,11 @@ class Method:
         return "ours" if self.denoise or self.family == "Clamp-map" else "paper"
 
     def as_json(self) -> Json:
-        """For the settings of a task; ``Method(**...)`` is the way back."""
+        """Return it as settings of a task; ``Method(**...)`` is the inverse."""
         return asdict(self)
 
     def mechanism(self, domain: Domain, epsilon: float) -> Mechanism:
-        """The mechanism, at ``epsilon`` a unit of distance in this method's sense."""
+        """Return the mechanism at ``epsilon`` per cell, of the method's kind of level."""
         if self.at == "exact":
             return _recalibrated(self, domain, epsilon)
         return self._nominal(domain, epsilon * (domain.span if self.at == "total" else 1))
@@ -85,7 +85,7 @@ class Method:
 
 @lru_cache(maxsize=4096)
 def _recalibrated(method: Method, domain: Domain, epsilon: float) -> Mechanism:
-    """The largest nominal level whose exact loss a unit is at most ``epsilon``."""
+    """Return the mechanism of largest level whose exact loss per cell is at most ``epsilon``."""
     if method.family not in ("Global-map", "Adj-map", "Clamp-map"):
         raise ParameterError(f"{method.label} has no exact level a unit to be set to.")
     low, high = 0.0, epsilon
@@ -98,17 +98,17 @@ def _recalibrated(method: Method, domain: Domain, epsilon: float) -> Mechanism:
 
 
 def _excess(method: Method, domain: Domain, level: float, epsilon: float) -> float:
-    """How much more a unit costs, exactly, than it may; a level of nothing costs nothing."""
+    """Return the exact loss per cell less ``epsilon``; at level 0 the loss is 0."""
     return (method._nominal(domain, level).exact_epsilon() if level else 0.0) - epsilon
 
 
 def adj_maps(thetas: tuple[int, ...], alphas: tuple[float, ...]) -> list[Method]:
-    """Adj-map at every pair of parameters."""
+    """Return Adj-map at every pair of parameters."""
     return [Method("Adj-map", theta=t, alpha=a) for t in thetas for a in alphas]
 
 
 def at_level(domain: Domain, epsilon: float) -> str:
-    """A level in words: a unit, and from end to end.
+    """Return a level in words: per cell, and from end to end.
 
     >>> at_level(Domain(1, 10), 0.64)
     'ε = 0.64 a unit (5.76 end to end)'
@@ -117,7 +117,7 @@ def at_level(domain: Domain, epsilon: float) -> str:
 
 
 def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
-    """What stands under an axis of levels.
+    """Return the label of an axis of levels.
 
     >>> unit_axis(Domain(1, 10))
     'ε a unit of distance (end to end: 9 ε)'
@@ -126,7 +126,7 @@ def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
 
 
 def level_heads(domain: Domain, epsilons: Iterable[float]) -> tuple[str, ...]:
-    """The heads of a table's columns by level.
+    """Return the heads of a table's columns by level.
 
     >>> level_heads(Domain(1, 10), (0.64,))
     ('ε=0.64, total 5.76',)
@@ -135,7 +135,7 @@ def level_heads(domain: Domain, epsilons: Iterable[float]) -> tuple[str, ...]:
 
 
 def level_line(domain: Domain) -> str:
-    """The sentence that stands under every figure by ε."""
+    """Return the sentence under every figure by ε."""
     return (
         f"ε is for one unit of distance on {domain.L}..{domain.R}; from end to end it is "
         f"{domain.span} times that. Local-map promises nothing between runs; the ε of methods of "

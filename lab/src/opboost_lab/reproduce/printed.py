@@ -1,4 +1,4 @@
-"""Figures that the paper prints: ``printed.toml`` also says what the rows of each table hold."""
+"""The figures that the paper prints; ``printed.toml`` explains the rows of each table."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _TABLES = toml_data("opboost_lab.reproduce", "printed")
 
 
 def _rows(label: str, length: int) -> dict[str, tuple[Any, ...]]:
-    """The rows of a table by name; what the paper leaves empty at the end of one is None."""
+    """Return the rows of a table by name, with None for cells that are empty at the end."""
     rows = _TABLES[label].items()
     return {name: (*row, *(None,) * (length - len(row))) for name, row in rows}
 

@@ -1,4 +1,4 @@
-"""The reports on a run: ``report.html``, one file with nothing fetched, and ``reproduction.md``."""
+"""The reports on a run: ``report.html``, which loads nothing else, and ``reproduction.md``."""
 
 import base64
 import os
@@ -18,15 +18,15 @@ from opboost_lab.reproduce.task import Scope
 from opboost_lab.reproduce.writing import markdown, shown
 
 MOST_ROWS, MOST_COLUMNS = 14, 9
-"""Larger tables are in ``report.html`` alone."""
+"""Larger tables are only in ``report.html``."""
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "xgboost", "xgboost-cpu", "numba", "pyarrow")
-"""Libraries whose versions belong beside any figure."""
+"""Libraries whose versions the report states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An artefact and what was found, or why nothing was."""
+    """An artefact and its finding, or why there is none."""
 
     artefact: Artefact
     finding: Finding | None
@@ -34,7 +34,7 @@ class Shown:
 
 
 def page(all_shown: Sequence[Shown], scope: Scope, seconds: float, out: Path) -> str:
-    """The whole report, from ``report.html.jinja``."""
+    """Return the whole report, from ``report.html.jinja``."""
     found = [(s.artefact.slug, s.finding) for s in all_shown if s.finding is not None]
     return _rendered(
         "report.html.jinja",
@@ -50,7 +50,7 @@ def page(all_shown: Sequence[Shown], scope: Scope, seconds: float, out: Path) ->
 
 
 def digest(all_shown: Sequence[Shown], scope: Scope, seconds: float) -> str:
-    """The report as a page of a repository's documentation, the answer first."""
+    """Return the report as a page of documentation, with the answer first."""
     found = {s.artefact.label: s.finding for s in all_shown}
     said = {label: f.said for label, f in found.items() if f and f.said}
 
@@ -81,7 +81,7 @@ def _rendered(template: str, *, autoescape: bool = False, **values: object) -> s
 
 
 def _unbroken(text: str) -> str:
-    """A cell with no line broken inside an equation."""
+    """Return a cell whose equations do not break over lines."""
     return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
@@ -91,14 +91,14 @@ def _picture(folder: Path) -> str:
 
 
 def title(scope: Scope) -> str:
-    """Return the report's title; it says where other data stand in for the paper's."""
+    """Return the report's title, which says if other data stand in for the paper's."""
     if scope.table is not None:
         return "the paper's methods on your table"
     return "the paper, reproduced" + (", on stand-in data" if scope.bundled else "")
 
 
 def about(scope: Scope, seconds: float) -> str:
-    """What was run, and on what."""
+    """Return what was run, and on which machine."""
     how = "a quick look" if scope.quick else "the full settings"
     data = "; bundled data stand in for the paper's" if scope.bundled else ""
     return (
@@ -108,7 +108,7 @@ def about(scope: Scope, seconds: float) -> str:
 
 
 def headlines(all_shown: Sequence[Shown]) -> Grid:
-    """The summary's table: paper, ours and ratio of what the artefacts put first."""
+    """Return the summary's table: the headlines with the paper's figure, ours and the ratio."""
     header = (
         "where", "what", "paper", "ours, its method", "ours / paper", "ours, best", "plain, raw",
         "plain, grid",
@@ -123,7 +123,7 @@ def headlines(all_shown: Sequence[Shown]) -> Grid:
 
 
 def machine() -> str:
-    """This machine, now; nothing that names it."""
+    """Return this machine's hardware, versions and load, but not its name."""
     parts = [_processor(), f"{os.cpu_count() or 1} cores{_memory()}"]
     parts.append(f"Python {platform.python_version()}")
     for name in PACKAGES:

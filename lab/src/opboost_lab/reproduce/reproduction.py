@@ -35,10 +35,10 @@ def reproduce(
     kept: bool = False,
     results: Path | None = None,
 ) -> Reproduction:
-    """Run what is missing and write all files; a run that was stopped is resumed.
+    """Run what is missing and write all files; an interrupted run is resumed.
 
-    With ``kept`` nothing is run: the report shows what was measured before.  The results in the
-    file ``results`` count as measured, and afterwards it holds all results but times.
+    With ``kept``, nothing is run, and the report shows what was measured before.  Results in the
+    file ``results`` count as measured; afterwards it holds all results except times.
     """
     started = time.monotonic()
     with atomic_files.alone(out):

@@ -1,4 +1,4 @@
-"""Tasks, run as far as they are not done yet, on all cores, with the time that is left."""
+"""Run the tasks without a stored result on all cores, and report progress."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,12 +9,12 @@ from opboost.runtime.child_processes import run_in_processes
 from opboost_lab.reproduce.task import Json, Store, Task
 
 Progress = Callable[[float, float, str], None]
-"""Told the cost done, the cost of all, and what was done last."""
+"""Called with the cost done, the total cost, and the last task."""
 
 
 @dataclass(slots=True)
 class Run:
-    """Results so far, and what went wrong with the tasks that have none."""
+    """The results so far, and the errors of tasks that have none."""
 
     done: dict[Task, Json] = field(default_factory=dict)
     failed: dict[Task, str] = field(default_factory=dict)
@@ -26,10 +26,10 @@ NOT_MEASURED = "It is not measured yet; run it without --kept."
 def run_tasks(
     tasks: Iterable[Task], store: Store, progress: Progress, *, kept: bool = False
 ) -> Run:
-    """Run every task that the store has no result of; one that fails does not stop the others.
+    """Run every task without a stored result; a failing task does not stop the others.
 
-    Tasks that measure time run one by one after the others, with nothing beside them.  With
-    ``kept`` nothing is run, and what the store does not have is named as not measured.
+    Tasks that measure time run after the others, one at a time.  With ``kept``, nothing is run,
+    and tasks without a stored result are reported as not measured.
     """
     run = Run()
     due = []
@@ -64,7 +64,7 @@ def run_tasks(
 
 
 def _together(tasks: list[Task], finished: Callable[[Task, Callable[[], Json]], None]) -> None:
-    """Run tasks in worker processes, the dearest first."""
+    """Run tasks in worker processes, the most expensive first."""
     workers = min(os.cpu_count() or 1, len(tasks))
     if workers <= 1:
         for task in tasks:
@@ -80,6 +80,6 @@ def _together(tasks: list[Task], finished: Callable[[Task, Callable[[], Json]], 
 
 
 def _one_thread() -> None:
-    """Workers fill the cores, so each keeps to one thread."""
+    """Limit a worker to one thread, since the workers use all cores."""
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"

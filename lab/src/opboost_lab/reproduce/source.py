@@ -1,4 +1,4 @@
-"""Where the rows of a learning artefact come from: the paper's set, a stand-in, or a user's."""
+"""The rows of a learning artefact: the paper's set, a stand-in, or a user's own table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opboost_lab.reproduce.finding import Note, noted
 from opboost_lab.reproduce.task import Json, OwnTable, Scope
 
 QUICK_ROWS = 2000
-"""Rows for training, and as many for the test, in a quick run."""
+"""The most rows for training, and for testing, in a quick run."""
 KINDS = {
     "Adult": "binary",
     "Pen-digits": "multiclass",
@@ -26,15 +26,15 @@ KINDS = {
     "Industrial": "regression",
 }
 MEASURE = {"binary": "AUC", "multiclass": "accuracy", "regression": "MSE"}
-"""By which a figure shows a task."""
+"""The measure that a figure shows, by task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data set by name, as a task can be told it; ``data`` gives its rows for a seed.
+    """A data set in the settings of a task; ``data`` returns its rows for a seed.
 
-    ``name`` is the paper's set, or the file of a user's table; ``rows`` is the most that are
-    taken; ``digest`` is that of the user's files, so that another content is another source.
+    ``name`` is that of the paper's set or the user's file, ``rows`` the most rows that are used,
+    and ``digest`` that of the user's files, so that other content makes another source.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Source:
     config: str = ""
     digest: str = ""
     anew: bool = False
-    """Part the rows by the seed even where there is an official split."""
+    """Whether to split the rows by the seed even if there is an official split."""
 
     @classmethod
     def of(cls, name: str, scope: Scope, *, anew: bool = False) -> Source:
-        """The source of a set in a run of this scope."""
+        """Return the source of a set in a run of this scope."""
         rows = QUICK_ROWS if scope.quick else None
         if own := scope.table:
             path, config = (str(file.absolute()) if file else "" for file in (own.path, own.config))
@@ -60,12 +60,12 @@ class Source:
         return cls(name, rows, anew=anew)
 
     def as_json(self) -> Json:
-        """For the settings of a task; ``Source(**...)`` is the way back."""
+        """Return it as settings of a task; ``Source(**...)`` is the inverse."""
         return asdict(self)
 
     @property
     def title(self) -> str:
-        """What stands over a panel."""
+        """Its name in titles."""
         if self.path:
             return f"{self.name}, your table"
         if self.stand_in:
@@ -79,7 +79,7 @@ class Source:
 
     @property
     def narrow(self) -> bool:
-        """A user's table with one private column, over which no level can be split."""
+        """Whether it is a user's table with one private column, so that no level can be split."""
         return bool(self.path) and len(self._own().bounds) + len(self._own().categories) < 2
 
     def _own(self) -> DataSet:
@@ -87,16 +87,16 @@ class Source:
 
     @property
     def measure(self) -> str:
-        """By which a figure shows it."""
+        """The measure that a figure shows."""
         return MEASURE[self.kind]
 
     @property
     def better(self) -> int:
-        """+1 where a higher value of the measure is better, −1 where a lower one is."""
+        """+1 if a higher value of the measure is better, −1 if a lower one is."""
         return -1 if self.kind == "regression" else 1
 
     def data(self, seed: int) -> DataSet:
-        """The rows, parted and chosen by the seed."""
+        """Return the rows, split and chosen by the seed."""
         data = self._parted(seed)
         if self.rows is None:
             return data
@@ -113,7 +113,7 @@ class Source:
         return replace(data, train=train, test=test)
 
     def notes(self) -> tuple[Note, ...]:
-        """What a reader must know about these rows."""
+        """Return what a reader must know about these rows."""
         figures: Json = {"title": self.title, "rows": self.rows, "stand_in": self.stand_in}
         if self.path:
             data = self._own()
@@ -127,12 +127,12 @@ def _leak(data: DataSet) -> str:
 
 
 def sources(names: tuple[str, ...], scope: Scope, *, anew: bool = False) -> list[Source]:
-    """The sources of several sets; a user's table takes the place of all of them."""
+    """Return the sources of several sets; a user's table replaces all of them."""
     return list(dict.fromkeys(Source.of(n, scope, anew=anew) for n in names))
 
 
 def checked(own: OwnTable) -> tuple[str, ...]:
-    """Read a user's table, or say what is wrong with it; what must be said aloud about it."""
+    """Check that a user's table can be read, and return the warnings about it."""
     data = own_table(own.path, own.label, own.config)
     return () if own.config else (_leak(data),)
 

@@ -1,4 +1,4 @@
-"""One data set under one booster: which models are trained, and their scores once they are."""
+"""The models of one data set and booster: their tasks, and their scores once they are run."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -25,8 +25,7 @@ SECONDS = {
     "CASP": (0.3, 0.06, 1.3, 1.1),
     "Industrial": (15.0, 0.5, 70.0, 6.0),
 }
-"""What one GBDT model takes on all rows, and on those of a quick run, without and with denoising;
-for the time that is left."""
+"""Seconds of a GBDT model on all rows and on those of a quick run, without and with denoising."""
 SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
 
 
@@ -34,7 +33,7 @@ SPEED = {"hist-gbdt": 1.0, "stumps": 0.7, "xgboost": 0.5, "deep": 4.0}
 class Line:
     """A method and the mapping to the grid: the paper's (docs/errata.md, 23), or equal cells.
 
-    FederBoost's way has cells of its own, at the rows' quantiles, and goes with ``"cells"``.
+    FederBoost has its own cells, at the rows' quantiles, and uses ``"cells"``.
     """
 
     method: Method
@@ -51,7 +50,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Training without noise: on raw values, or on those of the grid by a mapping."""
+    """Training without noise: on raw values, or on the cells of a mapping."""
 
     mapping: Mapping | None = None
 
@@ -64,12 +63,12 @@ class Plain:
 
 RAW, ON_GRID, ON_CELLS = Plain(), Plain("paper"), Plain("cells")
 BEST = Line(Method("Clamp-map", denoise=True), "cells")
-"""What we would use: Clamp-map on equal cells, denoised where that helps."""
+"""What we would use: Clamp-map on equal cells, denoised if that helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The models of one source and booster, and, once they are there, their results."""
+    """The models of one source and booster, and their results once they exist."""
 
     source: Source
     scope: Scope
@@ -78,21 +77,21 @@ class Study:
 
     @property
     def seeds(self) -> range:
-        """The repeats of every line; split and noise are those of the seed, so lines are paired.
+        """The seeds of every line, which set split and noise, so that lines are paired.
 
-        A quick run has one where there are many classes.
+        A quick run on several classes has only one.
         """
         if self.scope.quick and self.scope.seeds is None and self.source.kind == "multiclass":
             return range(1)
         return self.scope.repeats()
 
     def repeated(self) -> str:
-        """How often, in words."""
+        """Return the number of seeds in words."""
         count = len(self.seeds)
         return f"{count} seed{'s' if count > 1 else ''}"
 
     def task(self, line: Line | Plain, epsilon: float, seed: int, split: Json = None) -> Task:
-        """One model on desensitised rows, or on plain ones, which have no level."""
+        """Return the task of a model on desensitised rows, or on clean rows, without a level."""
         about: Json = {"source": self.source.as_json(), "seed": seed, "booster": self.booster}
         if isinstance(line, Plain):
             about |= {"on_grid": line.mapping is not None, "mapping": line.mapping or "paper"}
@@ -104,12 +103,12 @@ class Study:
     def tasks(
         self, lines: Iterable[Line | Plain], epsilons: Sequence[float], split: Json = None
     ) -> list[Task]:
-        """All models of some lines, each once."""
+        """Return the tasks of all models of some lines, each once."""
         cases = product(lines, epsilons, self.seeds)
         return list(dict.fromkeys(self.task(line, e, s, split) for line, e, s in cases))
 
     def record_task(self, way: Way, total: float, seed: int) -> Task:
-        """One model of rows whose whole record costs ``total``."""
+        """Return the task of a model of rows whose whole record costs ``total``."""
         return Task.of(
             at_record_total,
             cost=self._cost(way == "record"),
@@ -121,25 +120,25 @@ class Study:
         )
 
     def scores(self, tasks: Iterable[Task], measure: str = "") -> list[float]:
-        """The scores of some models, by the source's measure or another one."""
+        """Return the scores of some models, by the source's measure or another one."""
         return [self.results[t]["scores"][measure or self.source.measure] for t in tasks]
 
     def values(
         self, line: Line | Plain, epsilon: float = 0.0, measure: str = "", split: Json = None
     ) -> list[float]:
-        """A line's scores at one level, seed by seed."""
+        """Return a line's scores at one level, one per seed."""
         return self.scores((self.task(line, epsilon, s, split) for s in self.seeds), measure)
 
     def mean(
         self, line: Line | Plain, epsilon: float = 0.0, measure: str = "", split: Json = None
     ) -> float:
-        """A line's mean score at one level."""
+        """Return a line's mean score at one level."""
         return statistics.fmean(self.values(line, epsilon, measure, split))
 
     def curve(
         self, line: Line | Plain, epsilons: Sequence[float], measure: str = "", label: str = ""
     ) -> Curve:
-        """A line by ε; a level one without noise."""
+        """Return the curve of a line by ε, which is level without noise."""
         if isinstance(line, Plain):
             return Curve.level(line.label, epsilons, self.mean(line, measure=measure))
         points = {e: self.values(line, e, measure) for e in epsilons}
@@ -153,16 +152,16 @@ class Study:
 def studies(
     sets: tuple[str, ...], scope: Scope, booster: Booster, results: Results | None = None
 ) -> list[Study]:
-    """The studies of some sets under one booster."""
+    """Return the studies of some sets with one booster."""
     return [Study(source, scope, booster, results or {}) for source in sources(sets, scope)]
 
 
 def notes_on(chosen: Iterable[Study], notes: Iterable[Note]) -> tuple[Note, ...]:
-    """What a reader must know: about the rows of studies, about the artefact, about levels."""
+    """Return the notes on the rows of studies, on the artefact, and on levels."""
     on_rows = dict.fromkeys(note for study in chosen for note in study.source.notes())
     return (*on_rows, *notes, Note(level_line(GRID)))
 
 
 def level_heads(epsilons: Sequence[float]) -> tuple[str, ...]:
-    """Column heads: ε a unit, and from end to end."""
+    """Return column heads: ε per cell, and from end to end."""
     return tuple(f"ε={e:g} (total {e * GRID.span:g})" for e in epsilons)

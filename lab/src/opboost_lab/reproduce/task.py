@@ -1,4 +1,4 @@
-"""How much is run, and one measurement: a function by name, its settings, its result on disk."""
+"""The scope of a run, and tasks: a function by name, its settings, and its result on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost.storage import atomic_files
 from opboost_lab.code_alone import code_alone
 
 Json = Any
-"""What JSON holds: numbers, words, lists and objects of them."""
+"""A value that JSON can hold."""
 
 QUICK_SEEDS = 2
 EPSILONS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
@@ -28,7 +28,7 @@ QUICK_EPSILONS = (0.08, 0.64, 2.56)
 
 @dataclass(frozen=True, slots=True)
 class OwnTable:
-    """A user's table in the place of the paper's data: file, label, declared columns."""
+    """A user's table that replaces the paper's data: file, label, declared columns."""
 
     path: Path
     label: str
@@ -43,31 +43,31 @@ class Scope:
     seeds: int | None = None
     table: OwnTable | None = None
     bundled: bool = False
-    """Take data that scikit-learn ships in the place of the paper's; only a quick run may."""
+    """Whether scikit-learn's data replace the paper's, which is only for quick runs."""
 
     def repeats(self, paper: int = 10) -> range:
-        """The seeds of a measurement that the paper repeats so often."""
+        """Return the seeds of a measurement that the paper repeats ``paper`` times."""
         return range(self.seeds or (min(QUICK_SEEDS, paper) if self.quick else paper))
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """The levels a unit of distance."""
+        """The levels per cell."""
         return QUICK_EPSILONS if self.quick else EPSILONS
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A measurement that another process can be told to make, and that is made once.
+    """A measurement that any process can make, and that is made only once.
 
-    The function is named ``module:function``, the settings are canonical JSON.
+    The function is named ``module:function``, and the settings are canonical JSON.
     """
 
     function: str
     settings: str
     alone: bool = field(default=False, compare=False)
-    """It takes the time of something, so nothing else may run meanwhile."""
+    """Whether it measures time, so that nothing else may run meanwhile."""
     cost: float = field(default=1.0, compare=False)
-    """Rough seconds, for the time that is left."""
+    """Rough seconds, for the progress bar."""
 
     @classmethod
     def of(
@@ -79,12 +79,12 @@ class Task:
         cost: float = 1.0,
         **settings: Json,
     ) -> Task:
-        """The task of calling ``function`` with ``settings``."""
+        """Return the task of calling ``function`` with ``settings``."""
         name = f"{function.__module__}:{function.__qualname__}"
         return cls(name, json.dumps(settings, sort_keys=True, ensure_ascii=False), alone, cost)
 
     def run(self) -> Json:
-        """Call the function here and now."""
+        """Call the function in this process."""
         module, name = self.function.split(":")
         return getattr(importlib.import_module(module), name)(**json.loads(self.settings))
 
@@ -105,21 +105,21 @@ Results = Mapping[Task, Json]
 
 
 class Store:
-    """Results that are there when a run is taken up again; each file is whole or not there."""
+    """Results on disk, for runs that are resumed; each file is written atomically."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, task: Task) -> Json | None:
-        """The result of a task that was done before, if it was."""
+        """Return the stored result of a task, or None."""
         try:
             return json.loads(self._file(task).read_bytes())["result"]
         except (FileNotFoundError, ValueError, KeyError):
             return None
 
     def put(self, task: Task, result: Json) -> None:
-        """Keep a result beside what it is the result of."""
+        """Store a result together with its task."""
         line = {"task": task.function, "settings": json.loads(task.settings), "result": result}
         atomic_files.write(self._file(task), json.dumps(line, ensure_ascii=False).encode())
 
@@ -128,9 +128,9 @@ class Store:
 
 
 def unpack(file: Path, store: Store, tasks: Sequence[Task]) -> int:
-    """Give the store those results of the file that it lacks, and return how many.
+    """Add the results of the file that the store lacks, and return how many.
 
-    A result counts for a task only if the code that measures it is still the same.
+    A result counts for a task only if the code that measures it has not changed.
     """
     known = {line["key"]: line["result"] for line in _lines(file)}
     lacking = [task for task in tasks if task.key() in known and store.get(task) is None]
@@ -140,9 +140,9 @@ def unpack(file: Path, store: Store, tasks: Sequence[Task]) -> int:
 
 
 def pack(file: Path, store: Store, tasks: Sequence[Task]) -> None:
-    """Put what the store has of these tasks into the file; results of other tasks stay in it.
+    """Write the stored results of these tasks to the file; results of other tasks stay in it.
 
-    The same results give the same bytes.  Times belong to the machine that took them, and stay out.
+    The same results give the same bytes.  Times are left out, as they depend on the machine.
     """
     ours = {(task.function, task.settings) for task in tasks}
     lines = [line for line in _lines(file) if (line["task"], line["settings"]) not in ours]
@@ -156,7 +156,7 @@ def pack(file: Path, store: Store, tasks: Sequence[Task]) -> None:
 
 
 def _lines(file: Path) -> list[dict[str, Json]]:
-    """The file's results, each with its task; none if there is no file."""
+    """Return the file's results, each with its task; none if there is no file."""
     if not file.exists():
         return []
     try:

@@ -14,7 +14,7 @@ from opboost_lab.reproduce.finding import Artefact, Finding
 
 
 def write_finding(artefact: Artefact, finding: Finding, out: Path) -> Path:
-    """Write everything that is shown of an artefact; returns its folder."""
+    """Write everything that is shown of an artefact, and return its folder."""
     folder = out / artefact.slug
     folder.mkdir(parents=True, exist_ok=True)
     plain = {"label": artefact.label, "title": artefact.title, **asdict(finding)}
@@ -28,7 +28,7 @@ def write_finding(artefact: Artefact, finding: Finding, out: Path) -> Path:
 
 
 def _csv(finding: Finding) -> str:
-    """Every point of every curve, then every cell of every table: part, row, column, value."""
+    """Return every point of every curve, then every cell of every table, as CSV."""
     text = io.StringIO()
     out = csv.writer(text)
     out.writerow(("part", "row", "column", "value", "spread"))
@@ -45,9 +45,9 @@ def _csv(finding: Finding) -> str:
 
 
 def shown(value: Cell, digits: int = 4, wide: bool = False) -> str:
-    """A cell as it is printed: so many digits behind the point, fewer of large numbers.
+    """Return a cell as printed: with this many decimals, or fewer for large numbers.
 
-    Among figures of very different sizes (``wide``) small ones keep three digits.
+    Among figures of very different sizes (``wide``), small ones keep three digits.
 
     >>> shown(0.91234), shown(1318645), shown(None), shown("as printed"), shown(2.5e-07)
     ('0.9123', '1,318,645', '–', 'as printed', '2.50e-07')
@@ -73,7 +73,7 @@ def shown(value: Cell, digits: int = 4, wide: bool = False) -> str:
 
 
 def markdown(grid: Grid) -> str:
-    """A table as Markdown."""
+    """Return a table as Markdown."""
     lines = [" | ".join(grid.header), "|".join(["---"] * len(grid.header))]
     lines += [" | ".join(shown(c, grid.digits, grid.wide) for c in row) for row in grid.rows]
     return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines)

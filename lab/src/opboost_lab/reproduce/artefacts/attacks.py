@@ -1,4 +1,4 @@
-"""Attacks on order: what is read out of plain order, of a cipher, and of noise, by ε."""
+"""Attacks on order: what plain order, a cipher, and noise reveal, by ε."""
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
@@ -19,7 +19,7 @@ METHODS = (
 )
 WORDS = Words("attacks")
 LOW, HIGH = 0.08, 2.56
-"""The levels that the table shows: both are run, quick or not."""
+"""The levels that the table shows; quick and full runs have both."""
 
 
 def _tasks(scope: Scope) -> dict[tuple[object, ...], Task]:

@@ -1,4 +1,4 @@
-"""complexity: the theorems on overhead beside measured seconds and bytes."""
+"""complexity: the theorems on overhead, compared with measured seconds and bytes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ WORDS = Words("complexity")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure over one size, all other sizes fixed, and the power that a theorem gives it."""
+    """One figure by one size, with all other sizes fixed, and the power that a theorem states."""
 
     what: str
     over: str
@@ -25,7 +25,7 @@ class Line:
     """By size."""
 
     def figures(self, results: Results) -> tuple[float, ...]:
-        """The figure at every size."""
+        """Return the figure at every size."""
         return tuple(float(results[t][self.figure]) for t in self.measured.values())
 
 

@@ -1,4 +1,4 @@
-"""cor:maximum_gain: the best gain is no smaller after desensitising with chance at least β."""
+"""cor:maximum_gain: with chance at least β, desensitising does not make the best gain smaller."""
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
@@ -47,7 +47,7 @@ def _slack(chance: float, draws: int) -> float:
 
 
 def below(share: float, bound: float, draws: int) -> bool:
-    """Whether a counted share is below a bound by more than chance explains."""
+    """Return whether a counted share is below a bound by more than chance explains."""
     return share < bound - _slack(bound, draws)
 
 

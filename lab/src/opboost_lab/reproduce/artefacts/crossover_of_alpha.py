@@ -16,7 +16,7 @@ WORDS = Words("crossover of alpha")
 
 
 def _cases(scope: Scope) -> list[Case]:
-    """Column, rows, grid, θ, level; the wide grid at nominal ε, where tables are slow to set."""
+    """Return column, rows, grid, θ, level; the wide grid only at nominal ε, as exact ε is slow."""
     columns = ((UNIFORM, 10_000), (AGE_ALIKE if scope.bundled else AGE, 32_561))
     small: list[Case] = [
         (name, rows, (1, 10), theta, at)

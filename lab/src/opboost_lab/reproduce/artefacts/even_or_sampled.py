@@ -1,4 +1,4 @@
-"""An even split of the level over the columns, or few columns of each row at a larger share."""
+"""Compare splitting the level evenly over all columns with sending few columns per row."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 SETS = ("Pen-digits", "CASP", "Powerplant")
 RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
-"""ε of a whole record, a unit: the sum over the columns that a row sends."""
+"""ε of a whole record, per cell: the sum over the columns that a row sends."""
 QUICK_RECORD = (2.56, 10.24)
 SPLITS: dict[Json, str] = {"even": "even", 1: "1 column a row", 2: "2 columns a row"}
 MIDDLE = 2.56

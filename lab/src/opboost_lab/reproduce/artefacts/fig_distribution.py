@@ -1,4 +1,4 @@
-"""fig:distribution: where a value goes, and how Adj-map moves mass between near and far."""
+"""fig:distribution: the outputs of a value, and how Adj-map moves mass between near and far."""
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
@@ -17,7 +17,7 @@ WORDS = Words("fig:distribution")
 
 
 def distribution(method: Json, value: int) -> Json:
-    """The chance of each output of one value, and the exact loss a unit of distance."""
+    """Return the chance of each output of one value, and the exact loss per cell."""
     mechanism = Method(**method).mechanism(DOMAIN, EPSILON)
     return {"pmf": mechanism.pmf(value).tolist(), "exact": mechanism.exact_epsilon()}
 

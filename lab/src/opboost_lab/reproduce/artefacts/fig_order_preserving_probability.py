@@ -13,9 +13,9 @@ ALPHAS = (0.2, 0.5, 1.0, 2.0, 5.0)
 LEVEL = at_level(DOMAIN, EPSILON)
 DRAWN = tuple(range(5, 100, 10))
 MARGIN = 4.5
-"""Standard errors that a share of drawn pairs may stray from the exact chance."""
+"""Standard errors by which a share of drawn pairs may differ from the exact chance."""
 NEAR = 0.02
-"""Curves no farther apart than this almost coincide."""
+"""Curves no further apart than this almost coincide."""
 
 Row = tuple[Method, float]
 GLOBAL: Row = (Method("Global-map"), 1.0)
@@ -52,7 +52,7 @@ def _tasks(scope: Scope) -> dict[Row, Task]:
 
 
 def strays(found: Json, pairs: int) -> int:
-    """How many drawn shares lie further than the margin from the exact mean over pairs."""
+    """Return how many drawn shares are further than the margin from the exact mean over pairs."""
     far = 0
     for t, share in zip(DRAWN, found["drawn"], strict=True):
         chance = found["mean"][t - 1]

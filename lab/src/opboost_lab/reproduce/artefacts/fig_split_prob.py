@@ -84,7 +84,7 @@ def _show(scope: Scope, found: Found) -> Finding:
 
 
 def _against_grr(found: Found) -> tuple[str, Said]:
-    """How often the paper's methods and ours are above randomised response, at two levels."""
+    """Return how often the paper's methods and ours beat randomised response, at two levels."""
     triples = [
         triple
         for shape, k, m in product(SHAPES, range(len(SHARES)), (*PAPER, CLAMP))

@@ -23,7 +23,7 @@ THETAS = (2, 4)
 ALPHAS = (0.5, 1.0, 2.0, 4.0, 8.0)
 QUICK_ALPHAS = (0.5, 2.0, 8.0)
 MARGIN = 4.5
-"""Standard errors that a mean may stray from what is expected."""
+"""Standard errors by which a mean may differ from its expectation."""
 
 GLOBAL, CLAMP = Method("Global-map"), Method("Clamp-map")
 LDP = (Method("Piecewise"), Method("GRR"))
@@ -32,18 +32,18 @@ WORDS = Words("kendall")
 
 
 def alphas(scope: Scope) -> tuple[float, ...]:
-    """The ratios that are tried."""
+    """Return the ratios to try."""
     return QUICK_ALPHAS if scope.quick else ALPHAS
 
 
 def nominal(scope: Scope) -> list[Method]:
-    """At the level that the paper names."""
+    """Return the methods at the level that the paper names."""
     local = (Method("Local-map", theta=t) for t in THETAS)
     return [GLOBAL, CLAMP, *adj_maps(THETAS, alphas(scope)), *local, *LDP]
 
 
 def _tasks(scope: Scope, column: ColumnChoice) -> dict[Method, Task]:
-    """Each method over all levels."""
+    """Return a task for each method, over all levels."""
     levels, seeds = list(scope.epsilons), list(scope.repeats())
     about: Json = {"values": column.name, "grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows}
     about |= {"epsilons": levels, "seeds": seeds}
@@ -56,22 +56,22 @@ def _tasks(scope: Scope, column: ColumnChoice) -> dict[Method, Task]:
 
 
 class Measured:
-    """The results of a figure: by method a line for each level."""
+    """The results of a figure: a line per method and level."""
 
     def __init__(self, scope: Scope, lines: dict[Method, list[Json]], column: ColumnChoice) -> None:
         self.lines, self._column, self.epsilons = lines, column, tuple(scope.epsilons)
 
     def expected(self, method: Method) -> list[float]:
-        """By level."""
+        """Return the expectations by level."""
         return [line["expected"] for line in self.lines[method]]
 
     def curve(self, method: Method, label: str, scale: float = 1.0) -> Curve:
-        """Means of what was measured, with standard deviations."""
+        """Return the means of what was measured, with standard deviations."""
         pairs = zip(self.epsilons, self.lines[method], strict=True)
         return Curve.of(label, {e * scale: line["measured"] for e, line in pairs}, method.kind)
 
     def strays(self) -> tuple[int, int]:
-        """How many means lie further than the margin from what is expected, and of how many."""
+        """Return how many means miss their expectation by more than the margin, and of how many."""
         lines = [line for found in self.lines.values() for line in found]
         far = 0
         for line in lines:
@@ -81,7 +81,7 @@ class Measured:
 
 
 def show(scope: Scope, found: dict[Method, Json], label: str, column: ColumnChoice) -> Finding:
-    """The whole figure."""
+    """Return the whole figure."""
     m = Measured(scope, found, column)
     far, count = m.strays()
     ratio = [c / g for c, g in zip(m.expected(CLAMP), m.expected(GLOBAL), strict=True)]
@@ -118,7 +118,7 @@ def _mean(line: Json) -> float:
 
 
 def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
-    """As in the paper by θ, then at equal exact ε, then at equal total ε."""
+    """Return panels by θ as in the paper, then at equal exact ε, then at equal total ε."""
     span, adj = DOMAIN.span, [Method("Adj-map", alpha=a) for a in alphas(scope)]
     panels = []
     for theta in THETAS:
@@ -168,7 +168,7 @@ def _levels(scope: Scope, m: Measured) -> Grid:
 
 
 def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:
-    """Whether Local-map is best everywhere among the paper's methods, as the paper says."""
+    """Return how often Local-map is the paper's best method; the paper says always."""
     held = passed = points = 0
     for theta in THETAS:
         methods = GLOBAL, *adj_maps((theta,), alphas(scope)), *LDP
@@ -181,7 +181,7 @@ def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:
 
 
 def _at_total(m: Measured) -> str:
-    """How local differential privacy fares when it is given what a whole grid is given."""
+    """Return how well local differential privacy does at the total of a whole grid."""
     own = m.expected(CLAMP)
     rivals = zip(own, *(m.expected(r) for r in TOTAL), strict=True)
     ahead = sum(max(values) > o + 1e-12 for o, *values in rivals)

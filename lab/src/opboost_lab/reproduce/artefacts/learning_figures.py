@@ -1,4 +1,4 @@
-"""The four figures of models by ε: GBDT on one data set, every method, at three kinds of level."""
+"""The four figures of models by ε: GBDT on a data set, with every method and kind of level."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ TOTALS = (1.0, 2.0, 4.0, 8.0)
 """ε of a whole record, over all columns."""
 QUICK_TOTALS = (1.0, 8.0)
 FIRST_RECORD_SEED = 5
-"""Seeds below it chose the planning rule of record budgets, so they do not report on it."""
+"""Smaller seeds chose the planning rule of record budgets, so the figure does not use them."""
 RECORDS: dict[Way, str] = {
     "record": "record budget, its plan",
     "Global-map": "Global-map, split evenly",
@@ -56,17 +56,17 @@ TOTAL = (Line(Method("Piecewise", at="total")), Line(Method("FederBoost", at="to
 CLEANED = Line(Method("Global-map", denoise=True))
 STUMPS = (GLOBAL, LOCALS[2], CLAMP)
 PLAIN = (RAW, ON_GRID, ON_CELLS)
-"""Without noise; stumps go without equal cells."""
+"""Without noise; stumps are not trained on equal cells."""
 
 
 def adj_lines(scope: Scope, theta: int) -> list[Line]:
-    """Adj-map by α."""
+    """Return Adj-map by α."""
     alphas = QUICK_ALPHAS if scope.quick else ALPHAS
     return [Line(Method("Adj-map", theta=theta, alpha=a)) for a in alphas]
 
 
 def lines(scope: Scope) -> list[Line]:
-    """Every line of a figure."""
+    """Return every line of a figure."""
     return [
         GLOBAL,
         *(line for t in THETAS for line in (LOCALS[t], *adj_lines(scope, t))),
@@ -81,12 +81,12 @@ def lines(scope: Scope) -> list[Line]:
 
 
 def cleaned(scope: Scope) -> tuple[Line, ...]:
-    """The lines that are denoised; a quick run has the best alone."""
+    """Return the denoised lines; a quick run has only the best."""
     return (BEST,) if scope.quick else (CLEANED, BEST)
 
 
 def tasks(source: Source, scope: Scope) -> list[Task]:
-    """The models of a figure."""
+    """Return the models of a figure."""
     study, stumps = Study(source, scope, "hist-gbdt"), Study(source, scope, "stumps")
     return [
         *study.tasks([*PLAIN, *lines(scope)], scope.epsilons),
@@ -96,14 +96,14 @@ def tasks(source: Source, scope: Scope) -> list[Task]:
 
 
 def _record_tasks(study: Study, way: Way) -> dict[float, list[Task]]:
-    """The models at record totals, by total."""
+    """Return the models at record totals, by total."""
     totals = QUICK_TOTALS if study.scope.quick else TOTALS
     seeds = [FIRST_RECORD_SEED + s for s in study.seeds]
     return {total: [study.record_task(way, total, s) for s in seeds] for total in totals}
 
 
 def show(source: Source, scope: Scope, results: Results) -> Finding:
-    """The figure."""
+    """Return the figure."""
     study = Study(source, scope, "hist-gbdt", results)
     held, said = _said(study, scope)
     grids = [_compared_grid(study), _grid(study, scope, source.measure)]
@@ -137,7 +137,7 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
         return Panel(name, unit_axis(GRID), measure, tuple(drawn), logx=True, logy=error)
 
     def of_theta(theta: int) -> dict[str, Line]:
-        """The panel says θ, so that a method looks the same in both."""
+        """Return lines whose names leave out θ, so that a method looks the same in both panels."""
         adj = {f"Adj-map α={line.method.alpha:g}": line for line in adj_lines(scope, theta)}
         return {
             "Global-map": GLOBAL,
@@ -166,7 +166,7 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
 
 
 def _record_curves(study: Study) -> list[Curve]:
-    """Plain, and the models at record totals."""
+    """Return the curves of plain training and of models at record totals."""
     curves = []
     for way, label in RECORDS.items():
         points = {total: study.scores(ts) for total, ts in _record_tasks(study, way).items()}
@@ -193,7 +193,7 @@ def _record_grid(study: Study) -> Grid:
 def _rows(
     study: Study, chosen: Iterable[Line | Plain], levels: Sequence[float], measure: str
 ) -> Rows:
-    """Models by line and level."""
+    """Return mean scores by line and level."""
     return tuple((line.label, *(study.mean(line, e, measure) for e in levels)) for line in chosen)
 
 
@@ -217,7 +217,7 @@ def _stumps(study: Study) -> Grid:
 
 
 def _said(study: Study, scope: Scope) -> tuple[Grid, Said]:
-    """What the paper's text says about these figures, and at how many levels it is so here."""
+    """Return the paper's statements about these figures, and at how many levels they hold here."""
     every = scope.epsilons
     low, high = [e for e in every if e < TURN], [e for e in every if e > TURN]
     mine = [GLOBAL, *(line for t in THETAS for line in (LOCALS[t], *adj_lines(scope, t)))]
@@ -292,7 +292,7 @@ def _headline(study: Study) -> Headline:
 
 
 def _stated(study: Study) -> dict[str, object]:
-    """The figures of both sentences."""
+    """Return the figures of both sentences."""
     source, found = study.source, _compared(study)
     left = source.better * (found[RAW] - found[GLOBAL])
     won = source.better * (found[BEST] - found[GLOBAL])

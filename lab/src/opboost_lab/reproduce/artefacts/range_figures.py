@@ -29,7 +29,7 @@ AHEAD = {"coded": "AHEAD", "textbook": "AHEAD, textbook weights"}
 
 
 def epsilons(scope: Scope) -> tuple[float, ...]:
-    """Levels a unit; on a thousand cells the small ones tell."""
+    """Return the levels per cell; on a thousand cells, small ones are enough."""
     return QUICK_EPSILONS if scope.quick else tuple(scope.epsilons)
 
 
@@ -38,7 +38,7 @@ def _alphas(scope: Scope) -> tuple[float, ...]:
 
 
 def nominal(scope: Scope) -> list[Method]:
-    """At the level that the paper names."""
+    """Return the methods at the level that the paper names."""
     return [
         CLAMP,
         GLOBAL,
@@ -60,18 +60,17 @@ def _denoised(scope: Scope) -> list[Method]:
 
 
 def rebuilt(scope: Scope) -> int:
-    """How often a distribution is reconstructed at each level."""
+    """Return how often a distribution is reconstructed at each level."""
     return 1 if scope.quick else min(MOST_RECONSTRUCTED, len(scope.repeats(REPEATS)))
 
 
 def _totals(scope: Scope) -> list[float]:
-    """AHEAD's levels: as small as the paper gave it, and as large as a whole grid's."""
+    """Return AHEAD's levels: the small ones of the paper, and the totals of a whole grid."""
     return [*epsilons(scope), *(e * DOMAIN.span for e in epsilons(scope))]
 
 
 def _tasks(scope: Scope, column: ColumnChoice) -> dict[Key, Task]:
-    """Counts of noisy values by method and level, answers from reconstructed distributions by seed
-    too, and AHEAD's at ε for any two values by level alone."""
+    """Return counts by method and level, reconstructions also by seed, and AHEAD by level only."""
     levels, seeds = epsilons(scope), list(scope.repeats(REPEATS))
     about: Json = {"grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows, "queries": QUERIES}
     about["values"] = column.name
@@ -98,37 +97,37 @@ def _tasks(scope: Scope, column: ColumnChoice) -> dict[Key, Task]:
 
 
 class Asked:
-    """What was measured of one column."""
+    """The measurements of one column."""
 
     def __init__(self, scope: Scope, column: ColumnChoice, found: dict[Key, Json]) -> None:
         self.scope, self.column, self.levels = scope, column, epsilons(scope)
         self._found = found
 
     def counts(self, method: Method) -> dict[float, list[float]]:
-        """Errors by ε."""
+        """Return errors by ε."""
         return {e: self._found[self.column, method, e]["mse"] for e in self.levels}
 
     def expected(self, method: Method) -> list[float]:
-        """Exact expectations by ε."""
+        """Return exact expectations by ε."""
         return [self._found[self.column, method, e]["expected"] for e in self.levels]
 
     def distributions(self, method: Method) -> dict[float, list[float]]:
-        """Errors of reconstructed laws by ε."""
+        """Return errors of reconstructed distributions by ε."""
         seeds, found = range(rebuilt(self.scope)), self._found
         return {e: [found[self.column, method, e, s]["mse"] for s in seeds] for e in self.levels}
 
     def ahead(self, weights: str, levels: Iterable[float]) -> dict[float, list[float]]:
-        """AHEAD's errors by ε."""
+        """Return AHEAD's errors by ε."""
         return {e: self._found[self.column, e][weights] for e in levels}
 
     def best_ahead(self, epsilon: float) -> float:
-        """The error of the better of both weights, at the total of a level a unit."""
+        """Return the error of the better of both weights, at the total of a level per cell."""
         total = epsilon * DOMAIN.span
         return min(mean(self.ahead(w, [total])[total]) for w in AHEAD)
 
 
 def show(scope: Scope, found: dict[Key, Json], label: str, columns: list[ColumnChoice]) -> Finding:
-    """The whole figure; the first column is the paper's."""
+    """Return the whole figure; the first column is the paper's."""
     asked = [Asked(scope, c, found) for c in columns]
     first, name = asked[0], columns[0].name
     small, large = _small_alphas(first), [e for e in first.levels if e >= LARGE]
@@ -170,12 +169,12 @@ def show(scope: Scope, found: dict[Key, Json], label: str, columns: list[ColumnC
 
 
 def _curve(label: str, points: dict[float, list[float]], kind: Kind) -> Curve:
-    """Means without bars: on a logarithmic scale the spread of 100 repeats is a dot."""
+    """Return means without error bars, which would be too small to see for 100 repeats."""
     return replace(Curve.of(label, points, kind), spread=())
 
 
 def _panels(a: Asked) -> list[Panel]:
-    """As in the paper by θ, then at equal exact ε, then by total ε."""
+    """Return panels by θ as in the paper, then at equal exact ε, then by total ε."""
     ours = [
         _curve("Clamp-map, reconstructed", a.distributions(CLAMP), "ours"),
         _curve("Clamp-map", a.counts(CLAMP), "ours"),
@@ -229,7 +228,7 @@ def _table(a: Asked) -> Grid:
 
 
 def _sentence(a: Asked) -> str:
-    """Errors at the first level, and from which level on ours is ahead of AHEAD's."""
+    """Return the errors at the first level, and the level from which ours are below AHEAD's."""
     by_level = {e: mean(values) for e, values in a.distributions(CLAMP).items()}
     ahead = [e for e, error in by_level.items() if error < a.best_ahead(e)]
     others = WORDS("some", least=min(ahead)) if ahead else WORDS("none")
@@ -248,11 +247,11 @@ def _sentence(a: Asked) -> str:
 
 
 LARGE = 0.64
-"""Levels from it on count as large."""
+"""Levels from this one on count as large."""
 
 
 def _small_alphas(a: Asked) -> dict[int, list[float]]:
-    """The levels at which a ratio below one errs least, by θ."""
+    """Return the levels at which an α below one errs least, by θ."""
     found = {}
     for theta in THETAS:
         methods = adj_maps((theta,), _alphas(a.scope))
@@ -263,7 +262,7 @@ def _small_alphas(a: Asked) -> dict[int, list[float]]:
 
 
 def _salaries(scope: Scope) -> list[ColumnChoice]:
-    """Salaries need an account, so they may be missing where all else is here."""
+    """Return salaries; a quick run replaces them if missing, since they need an account."""
     made_up = scope.bundled or (scope.quick and not datasets.has("sf_salaries_noname"))
     return [ColumnChoice(SALARIES_ALIKE if made_up else SALARIES, 148_654)]
 

@@ -1,4 +1,4 @@
-"""Is a model of desensitised rows ever better than plain?  The paper thinks so; tested in pairs."""
+"""Test in pairs whether models of desensitised rows beat plain ones, as the paper suggests."""
 
 import math
 import statistics
@@ -23,14 +23,14 @@ QUICK_LEVELS = (1.28, 5.12)
 BOOSTERS: dict[Booster, str] = {"xgboost": "80 trees of depth 3", "deep": "300 trees of depth 8"}
 WORDS = Words("regularisation")
 DEEP_ROWS = 3000
-"""A deep booster learns these rows by heart: if noise can help a booster, it is there."""
+"""A deep booster memorises this many rows: if noise can help any booster, then this one."""
 DOUBT = 0.05
-"""The chance, over all comparisons, of calling one better that is not."""
+"""The chance, over all comparisons, of wrongly calling a model better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A line against a plain model, seed by seed, as gains in the set's measure."""
+    """The gains of a line over a plain model in the set's measure, one per seed."""
 
     study: Study
     line: Line
@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def mean(self) -> float:
-        """The mean gain; above zero the desensitised model is better."""
+        """The mean gain; above zero, the desensitised model is better."""
         return statistics.fmean(self.gains)
 
     @property
@@ -52,9 +52,9 @@ class Pair:
 
     @property
     def p(self) -> float:
-        """The chance of a gain so large if there were none (one-sided paired t-test).
+        """The chance of a gain this large if there is none (one-sided paired t-test).
 
-        Gains that are all alike say no more than their sign does.
+        Of equal gains, only the sign counts.
         """
         if len(self.gains) < 2 or self.error == 0:
             return 0.5 ** len(self.gains) if self.mean > 0 else 1.0
@@ -80,7 +80,7 @@ def _tasks(scope: Scope) -> list[Task]:
 
 
 def pairs(scope: Scope, results: Results) -> list[Pair]:
-    """Every comparison with plain training on raw values, and on the grid."""
+    """Return every comparison with plain training on raw values, and on the grid."""
     found = []
     for study in _studies(scope, results):
         bases = {"raw": study.values(RAW), "grid": study.values(ON_GRID)}
@@ -96,7 +96,7 @@ def pairs(scope: Scope, results: Results) -> list[Pair]:
 
 
 def surely(found: list[Pair]) -> list[Pair]:
-    """The pairs that are better beyond doubt, by Holm's step-down over all of them."""
+    """Return the pairs that are significantly better, by Holm's step-down over all of them."""
     ordered = sorted(found, key=lambda pair: pair.p)
     for i, pair in enumerate(ordered):
         if pair.p > DOUBT / (len(ordered) - i):

@@ -1,4 +1,4 @@
-"""Fewer split points asked of Party B at small ε: so the paper; counted here."""
+"""Count the split points asked of Party B, which the paper says are fewer at small ε."""
 
 import statistics
 
@@ -18,7 +18,7 @@ WORDS = Words("split requests")
 
 
 def _tasks(scope: Scope) -> list[Task]:
-    """The models of the figures by ε, which are there already where these were run."""
+    """Return the models of the figures by ε, which are stored already if these were run."""
     chosen = studies(SETS, scope, "hist-gbdt")
     return [t for study in chosen for t in study.tasks(LINES, scope.epsilons)]
 

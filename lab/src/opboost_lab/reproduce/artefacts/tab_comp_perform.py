@@ -1,4 +1,4 @@
-"""tab:comp_perform: milliseconds of a whole training, by sampler."""
+"""tab:comp_perform: milliseconds of a whole training run, by sampler."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ WORDS = Words("tab:comp_perform")
 
 
 def printed(sampler: str, booster: str, name: str, method: str) -> float | None:
-    """What the paper prints for a sampler, booster, data set and method."""
+    """Return what the paper prints for a sampler, booster, data set and method."""
     if method not in COMP or sampler == "ours":
         return None
     place = 6 * (sampler == "table") + 3 * (booster == "XGBoost") + SETS.index(name)
@@ -67,7 +67,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     worst = noise["CASP", SLOW]
 
     def whole(booster: str, name: str, method: str, sampler: str) -> float | None:
-        """Milliseconds of desensitising and training."""
+        """Return the milliseconds of desensitising and training."""
         alone: float | None = noise[name, method].get(sampler)
         rest: float = results[_training(scope, name, booster, method)]["ms"]
         return None if alone is None else alone + rest
@@ -123,7 +123,7 @@ def _parts(noise: Noise) -> Grid:
 
 
 def _explained(noise: Noise) -> Grid:
-    """The paper's extra time of resampling over the table, a draw."""
+    """Return the paper's extra time of resampling over the table, per draw."""
     rows = []
     for name in SETS:
         for method in PAPERS:

@@ -1,4 +1,4 @@
-"""tab-computation-ope: desensitising beside order-preserving encryption."""
+"""tab-computation-ope: desensitising compared with order-preserving encryption."""
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Cell, Grid

@@ -27,7 +27,7 @@ WORDS = Words("tab:comun_perform")
 
 
 def printed(party: str, booster: str, name: str, method: str) -> int | None:
-    """What the paper prints for a party, booster, data set and method."""
+    """Return what the paper prints for a party, booster, data set and method."""
     if method not in COMUN:
         return None
     place = 6 * (party == "b") + 3 * (booster == "XGBoost") + SETS.index(name)
@@ -35,9 +35,9 @@ def printed(party: str, booster: str, name: str, method: str) -> int | None:
 
 
 def _tasks(scope: Scope) -> dict[tuple[str, ...], Task]:
-    """Jobs in memory by set, booster and method, and jobs over a network by set.
+    """Return jobs in memory by set, booster and method, and jobs over a network by set.
 
-    A quick run leaves one setting of Adj-map and most of GBDT out.
+    A quick run leaves out one setting of Adj-map and most of GBDT.
     """
     shared: Json = {"epsilon": EPSILON, "bundled": scope.bundled}
     tasks: dict[tuple[str, ...], Task] = {}
@@ -108,7 +108,7 @@ def _show(scope: Scope, results: Found) -> Finding:
 
 
 def _of(key: tuple[str, ...]) -> tuple[str, str, str]:
-    """Booster, set and method of a job."""
+    """Return booster, set and method of a job."""
     name, booster, method = key
     return booster, name, method
 
@@ -127,7 +127,7 @@ def _grid(party: str, found: Found) -> Grid:
 
 
 def stand_ins(scope: Scope, *, shapes: bool = False) -> list[Note]:
-    """What stands in for the paper's tables in this run, if anything does."""
+    """Return a note on the stand-ins for the paper's tables in this run, if there are any."""
     if not scope.bundled:
         return []
     named = ", ".join(f"{s} for {n}" for n, s in STAND_INS.items())

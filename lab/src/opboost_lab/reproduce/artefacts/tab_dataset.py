@@ -1,4 +1,4 @@
-"""tab:dataset: the data sets, as described and as they are."""
+"""tab:dataset: the data sets, as the paper describes them and as they are."""
 
 from opboost_lab.data import datasets
 from opboost_lab.reproduce.charts import Grid
@@ -10,7 +10,7 @@ WORDS = Words("tab:dataset")
 
 
 def described(name: str) -> Json:
-    """Rows, numeric and other columns of a set as our experiments use it."""
+    """Return rows, numeric and other columns of a set as our experiments use it."""
     data = (datasets.ALL | datasets.STAND_INS)[name]()
     columns = [c for c in data.train.column_names if c != data.label]
     numeric = len(data.bounds)

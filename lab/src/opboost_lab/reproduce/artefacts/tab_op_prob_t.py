@@ -16,7 +16,7 @@ WORDS = Words("tab:op-prob-t")
 
 
 def methods() -> dict[str, Mechanism]:
-    """The rows of the table by their printed names, and Global-map and Clamp-map."""
+    """Return the rows of the table by their printed names, and Global-map and Clamp-map."""
     return {
         "GRR ε": RandomizedResponse(DOMAIN, EPSILON),
         "GRR θε": RandomizedResponse(DOMAIN, THETA * EPSILON),
@@ -31,7 +31,7 @@ def methods() -> dict[str, Mechanism]:
 
 
 def gammas(method: str) -> Json:
-    """γ at every distance: as printed, the theorem's bound, and the exact minimum."""
+    """Return γ at every distance: as printed, the theorem's bound, and the exact minimum."""
     mechanism = methods()[method]
     kinds = ["exact"] if method == "Clamp-map" else ["bound", "exact"]
     if method in OP_PROB_T:
@@ -44,7 +44,7 @@ def _tasks(scope: Scope) -> dict[str, Task]:
 
 
 def same_digits(found: dict[str, Json]) -> int:
-    """How many of the printed figures come back to all four digits."""
+    """Return how many of the printed figures ours match in all four digits."""
     return sum(
         round(ours, 4) == printed
         for m, row in OP_PROB_T.items()

@@ -31,7 +31,7 @@ UNPRINTED = (RAW, ON_GRID, ON_CELLS, *OURS)
 
 
 def line_of(row: str, theta: int) -> Line:
-    """The method of a printed row."""
+    """Return the method of a printed row."""
     family, _, alpha = row.partition(" α=")
     if family == "Local-map":
         return Line(Method("Local-map", theta=theta))
@@ -41,7 +41,7 @@ def line_of(row: str, theta: int) -> Line:
 
 
 def printed(row: str, place: int, name: str) -> float | None:
-    """The paper's figure, where the set is one of its own."""
+    """Return the paper's figure, if the set is one of its own."""
     return OPXGBOOST[row][3 * place + SETS.index(name)] if name in SETS else None
 
 
@@ -75,7 +75,7 @@ def _tasks(scope: Scope) -> list[Task]:
 
 
 def kept(study: Study, base: list[float], values: list[float]) -> float:
-    """The share of plain: higher is better, for errors as well; paired by seed."""
+    """Return the share of plain, paired by seed: higher is better, for errors as well."""
     pairs = zip(base, values, strict=False)
     return statistics.fmean(b / v if study.source.better < 0 else v / b for b, v in pairs)
 
@@ -143,7 +143,7 @@ def _title(kind: str, study: Study, epsilon: float, base: list[float]) -> str:
 def _compared(
     study: Study, row: str, epsilon: float, ours: Callable[[Line], float]
 ) -> tuple[Cell, ...]:
-    """A row of the paper's at one level: printed, ours and their ratio, by θ."""
+    """Return a row of the paper's at one level: printed, ours and their ratio, by θ."""
     cells: list[Cell] = [row]
     for theta in THETAS:
         paper = _printed(study, row, PLACES.index((epsilon, theta)))
@@ -159,7 +159,7 @@ def _zero_scores(
 
 
 def _grid_of_zeros(study: Study, scope: Scope, epsilon: float) -> Grid:
-    """The same table with the reference's two meanings of zero."""
+    """Return the same table with both meanings that the paper's code gives to zero."""
     base = _zero_scores(study, None, 0.0)
 
     def ours(line: Line) -> float:
@@ -170,7 +170,7 @@ def _grid_of_zeros(study: Study, scope: Scope, epsilon: float) -> Grid:
 
 
 def _figures_of_zeros(study: Study) -> dict[str, object]:
-    """What zeros as missing do to plain models, and to those of three methods."""
+    """Return how zeros as missing affect plain models, and those of three methods."""
     base = _zero_scores(study, None, 0.0)
     right = statistics.fmean(_zero_scores(study, None, 0.0, consistent=True))
     shares = ", ".join(

@@ -15,7 +15,7 @@ from opboost_lab.reproduce.task import Results, Scope, Task
 EPSILONS = (0.64, 1.28, 2.56)
 THETA = 2
 SENT = 202_000_000
-"""What the paper's Party B sends in every row, in bytes."""
+"""The bytes that the paper prints for Party B, in every row."""
 ROWS: dict[str, Line] = {
     "Local-map": Line(Method("Local-map", theta=THETA)),
     "Adj-map α=0.5": Line(Method("Adj-map", theta=THETA, alpha=0.5)),
@@ -28,7 +28,7 @@ WORDS = Words("tab:umeng_opxgboost")
 
 
 def _lines() -> dict[str, Line]:
-    """The lines of the paper by its names, and ours by their labels."""
+    """Return the lines of the paper by its names, and ours by their labels."""
     return ROWS | {line.label: line for line in OURS}
 
 
@@ -55,7 +55,7 @@ def _plain_timed(study: Study) -> Task:
 
 
 def _timed_levels(scope: Scope) -> tuple[float, ...]:
-    """In a quick run time and bytes are taken at one level."""
+    """Return the levels of time and bytes; a quick run has one."""
     return EPSILONS[:1] if scope.quick else EPSILONS
 
 
@@ -70,7 +70,7 @@ def _tasks(scope: Scope) -> list[Task]:
 
 
 def ratio(base: list[float], values: list[float]) -> float:
-    """The measure over plain's: for an error lower is better."""
+    """Return the measure over plain's, averaged: for an error, lower is better."""
     return statistics.fmean(v / b for v, b in zip(values, base, strict=False))
 
 
@@ -104,7 +104,7 @@ def _show(scope: Scope, results: Results) -> Finding:
     about = {"title": source.title, "measure": source.measure}
     header = tuple(head.format(**about) for head in WORDS.header())
     note = WORDS("note", repeated=study.repeated(), sent=SENT)
-    # Flights are of the paper's size, so its ratios may stand beside; small tables are not.
+    # Flights are of the paper's size, so ratios are comparable; those of small tables are not.
     comparable = not source.path and not source.stand_in
     below = sum((v < 1) == (source.better < 0) and v != 1 for v in names["Local-map"])
     first = results[_timed(study, ROWS["Global-map"], EPSILONS[0])]

@@ -1,1 +1,1 @@
-"""What the artefacts measure: functions of plain settings, so that results can be kept."""
+"""The measurements of the artefacts: functions of plain settings, whose results are stored."""

@@ -1,9 +1,9 @@
 """AHEAD (Du et al., CCS 2021, arXiv 2110.07505): range queries from an adaptive tree, by local DP.
 
-Each user reports in one layer of the tree, with the whole ε, by unary encoding over the leaves of
-that moment.  A leaf that holds less than noise alone would is not divided any further.  Own code,
-from the method's description; ``"coded"`` weighs a node against its children as the authors' code
-does, ``"textbook"`` by inverse variances (Hay et al., VLDB 2010), which leave the root at one.
+Each user reports in one layer of the tree, with the whole ε, by unary encoding over the leaves at
+that time.  A leaf that holds no more than noise would is not divided further.  This is our own code
+from the method's description.  ``"coded"`` weights a node against its children as the authors' code
+does, ``"textbook"`` by inverse variances (Hay et al., VLDB 2010), which keep the root at one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEEP = 0.5
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """The cells ``begin..end−1``, their share, and of how many estimates it is the mean."""
+    """The cells ``begin..end−1``, their share, and the number of estimates averaged in it."""
 
     begin: int
     end: int
@@ -34,7 +34,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
     def divide(self) -> list[Node]:
-        """Equal parts."""
+        """Divide the cells into equal parts."""
         step = (self.end - self.begin) // BRANCHES
         self.children = [
             Node(self.begin + k * step, self.begin + (k + 1) * step) for k in range(BRANCHES)
@@ -43,13 +43,13 @@ class Node:
 
 
 def flip_chance(epsilon: float) -> float:
-    """The chance that an unset bit is reported as set: 1 / (1 + e^ε)."""
+    """Return the chance that an unset bit is reported as set: 1 / (1 + e^ε)."""
     rate = math.exp(-epsilon)
     return rate / (1 + rate)
 
 
 def threshold(epsilon: float, users: int, layers: int) -> float:
-    """The share below which a node is not divided: √((b+1) · variance of a layer's estimate).
+    """Return the share below which no node is divided: √((b+1) · variance of a layer's estimate).
 
     >>> round(threshold(1.0, 100_000, 10), 4), round(threshold(0.1, 100_000, 10), 3)
     (0.0332, 0.346)
@@ -60,7 +60,7 @@ def threshold(epsilon: float, users: int, layers: int) -> float:
 
 
 def grow(counts: IntArray, epsilon: float, rng: np.random.Generator) -> Node:
-    """The tree after all layers have reported; the number of cells is a power of two."""
+    """Return the tree after all layers have reported; the number of cells is a power of two."""
     cells, users = len(counts), int(counts.sum())
     layers = round(math.log(cells, BRANCHES))
     floor = threshold(epsilon, users, layers)
@@ -86,7 +86,7 @@ def grow(counts: IntArray, epsilon: float, rng: np.random.Generator) -> Node:
 def _reports(
     reporting: IntArray, leaves: list[Node], epsilon: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Unbiased shares of the leaves, from the bits of this layer's users."""
+    """Return unbiased shares of the leaves, from the bits of this layer's users."""
     users = int(reporting.sum())
     rise = np.concatenate([[0], reporting.cumsum()])
     held = np.array([rise[leaf.end] - rise[leaf.begin] for leaf in leaves])
@@ -96,7 +96,7 @@ def _reports(
 
 
 def normalised(shares: FloatArray) -> FloatArray:
-    """Negative shares set to nothing, the others moved alike so that all add up to one; once.
+    """Return the shares with negative ones set to 0 and the others shifted, once, to sum to one.
 
     >>> normalised(np.array([0.7, 0.5, -0.1])).round(2).tolist()
     [0.6, 0.4, 0.0]
@@ -109,8 +109,9 @@ def normalised(shares: FloatArray) -> FloatArray:
 
 
 def weighed(node: Node, weights: Weights, *, root: bool = True) -> tuple[Node, float]:
-    """A copy of the tree whose inner nodes are weighed against their children, from below; and
-    the number of estimates that its top is now worth.
+    """Return a copy of the tree, with inner nodes weighted against their children from below.
+
+    The second value is the number of estimates that its top is now worth.
     """
     if not node.children:
         return Node(node.begin, node.end, node.share, node.count), node.count
@@ -131,9 +132,9 @@ def weighed(node: Node, weights: Weights, *, root: bool = True) -> tuple[Node, f
 
 
 def answers(root: Node, queries: IntArray) -> FloatArray:
-    """The shares of ranges, ends included, from the largest nodes that lie inside them.
+    """Return the shares of ranges, ends included, from the largest nodes inside them.
 
-    Inside a leaf the share is spread evenly.
+    Inside a leaf, the share is spread evenly.
     """
     begin, end = queries[:, 0], queries[:, 1] + 1
     out = np.zeros(len(queries))

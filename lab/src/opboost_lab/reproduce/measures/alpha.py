@@ -1,4 +1,4 @@
-"""Which of two ratios α keeps more order, by ε: where the answer changes."""
+"""Which of two ratios α keeps more order, and at which ε this changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def orders(
     at: Level,
     epsilons: list[float],
 ) -> Json:
-    """Expected weighted Kendall by ε and α, and where the smallest α overtakes the largest."""
+    """Return expected weighted Kendall by ε and α, and where the least α overtakes the largest."""
     found = _Expected(values, Domain(*grid), rows, theta, at)
     table = [[found.kendall(a, e) for a in alphas] for e in epsilons]
     return {"table": table, "crossings": found.crossings(min(alphas), max(alphas))}
@@ -44,7 +44,7 @@ class _Expected:
         return expected_kendall(matrix, self._counts)[0]
 
     def crossings(self, small: float, large: float) -> list[float]:
-        """Every ε of the range at which the sign of the difference changes."""
+        """Return every ε in the range at which the sign of the difference changes."""
 
         def ahead(epsilon: float) -> float:
             return self.kendall(small, epsilon) - self.kendall(large, epsilon)

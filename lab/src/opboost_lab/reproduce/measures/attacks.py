@@ -1,8 +1,8 @@
-"""What an attacker reads out of a released column who knows how such values are distributed.
+"""Attacks on a released column by somebody who knows the distribution of such values.
 
-Rows are guessed one by one, and a guess counts when it lies within ``k`` cells of the truth.
-``sorting`` takes quantiles of the release for quantiles of the values (after Naveed, Kamara and
-Wright, CCS 2015; own code).
+Rows are guessed one by one, and a guess is right if it is within ``k`` cells of the truth.
+``sorting`` matches quantiles of the release to quantiles of the values (after Naveed, Kamara and
+Wright, CCS 2015; our own code).
 """
 
 from functools import lru_cache
@@ -19,14 +19,14 @@ from opboost_lab.reproduce.task import Json
 
 OPE = "OPE"
 CELLS = {"age": 74, "age, ten cells": 10}
-"""Ages on a cell a year, and on the grid of the paper's experiments."""
+"""Ages with one cell per year, and on the grid of the paper's experiments."""
 WITHIN = {"age": 1, "age, ten cells": 0}
 """How many cells a guess may be off."""
 
 
 @lru_cache(maxsize=4)
 def halves(name: str, bundled: bool) -> tuple[IntArray, IntArray, int]:
-    """A column on a grid from 0 in two halves, known and attacked, and the grid's size."""
+    """Return the known and the attacked half of a column on a grid from 0, and the grid's size."""
     data, size = breast_cancer() if bundled else datasets.adult(), CELLS[name]
     column = "mean texture" if bundled else "age"
     raw = data.train.column(column).to_numpy().astype(np.float64)
@@ -38,7 +38,7 @@ def halves(name: str, bundled: bool) -> tuple[IntArray, IntArray, int]:
 
 
 def by_order(name: str, bundled: bool) -> Json:
-    """The shares recovered from plain order and from a cipher, and by one guess for everybody."""
+    """Return the shares recovered from plain order, from a cipher, and by one guess for all."""
     known, target, size = halves(name, bundled)
     cipher = OrderPreservingEncryption(Domain(0, size - 1), key=bytes(32))
     prior, k = pmf(known, size), WITHIN[name]
@@ -51,29 +51,29 @@ def by_order(name: str, bundled: bool) -> Json:
 
 
 def by_noise(name: str, method: Json, epsilon: float, bundled: bool) -> Json:
-    """The share that the best possible attack on a mechanism recovers, exact."""
+    """Return the exact share that the best possible attack on a mechanism recovers."""
     _, target, size = halves(name, bundled)
     mechanism = Method(**method).mechanism(Domain(0, size - 1), epsilon)
     return best_possible(pmf(target, size), mechanism.transition_matrix(), WITHIN[name])
 
 
 def pmf(cells: IntArray, size: int) -> FloatArray:
-    """The share of each cell 0..size−1."""
+    """Return the share of each cell 0..size−1."""
     return np.bincount(cells, minlength=size) / len(cells)
 
 
 def recovered(guess: IntArray | int, truth: IntArray, k: int) -> float:
-    """The share of rows guessed within ``k``."""
+    """Return the share of rows guessed within ``k``."""
     return float(np.mean(np.abs(guess - truth) <= k))
 
 
 def prior_guess(prior: FloatArray, k: int) -> int:
-    """The one guess that is right most often for someone who sees no release."""
+    """Return the one guess that is right most often without a release."""
     return int(np.argmax(_window(prior[None, :], k)[0]))
 
 
 def sorting(released: IntArray, prior: FloatArray) -> IntArray:
-    """The auxiliary quantile at the middle of each symbol's share of the rows."""
+    """Return the known quantile at the middle of each symbol's share of the rows."""
     _, symbols, counts = np.unique(released, return_inverse=True, return_counts=True)
     middle = (np.cumsum(counts) - counts / 2) / counts.sum()
     place = np.searchsorted(np.cumsum(prior) - 1e-12, middle).clip(0, len(prior) - 1)
@@ -81,7 +81,7 @@ def sorting(released: IntArray, prior: FloatArray) -> IntArray:
 
 
 def best_possible(prior: FloatArray, channel: FloatArray, k: int) -> float:
-    """The chance of the best guess of any attacker who knows the true pmf and the channel.
+    """Return the chance that the best guess is right, given the true pmf and the noise matrix.
 
     >>> best_possible(np.array([0.5, 0.25, 0.25]), np.eye(3), 0)
     1.0
@@ -93,7 +93,7 @@ def best_possible(prior: FloatArray, channel: FloatArray, k: int) -> float:
 
 
 def _window(chances: FloatArray, k: int) -> FloatArray:
-    """The mass within ``k`` of each place, along the last axis."""
+    """Return the mass within ``k`` of each place, along the last axis."""
     size = chances.shape[-1]
     whole = np.concatenate([np.zeros((*chances.shape[:-1], 1)), np.cumsum(chances, axis=-1)], -1)
     place = np.arange(size)

@@ -1,8 +1,8 @@
-"""The tables whose costs are measured: the paper's rows and columns, or bundled ones that stand in.
+"""The tables whose costs are measured: the paper's rows and columns, or bundled stand-ins.
 
 The paper trains on 80 % of Adult's official training file, on Pen-digits' official one, and on 80 %
-of CASP; its own traffic says so (docs/errata.md).  Where these are not here, rows that scikit-learn
-ships are drawn with replacement to the same number of rows, with as many private columns.
+of CASP, as its traffic shows (docs/errata.md).  Without these sets, rows of scikit-learn's sets are
+drawn with replacement, to the same number of rows and of private columns.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class CostTable:
 
 @lru_cache(maxsize=4)
 def cost_table(name: str, bundled: bool, rows: int | None = None) -> CostTable:
-    """The training rows of a set, or the first ``rows`` of them.
+    """Return the training rows of a set, or the first ``rows`` of them.
 
     >>> table = cost_table("CASP", bundled=True)
     >>> table.private.shape, table.task

@@ -1,4 +1,4 @@
-"""One federated training in this process: its time, and the bytes that each party sends."""
+"""One federated training run in this process: its time, and the bytes that each party sends."""
 
 import time
 from typing import Any
@@ -34,9 +34,9 @@ class Counted(MemoryChannel):
 
 
 def federated(source: Json, method: Json, epsilon: float, mapping: str) -> Json:
-    """Desensitise, send, train by XGBoost, ask for split values: seconds, and bytes by party.
+    """Desensitise, send, train XGBoost and ask for split values; return seconds and bytes by party.
 
-    Noise is cryptographic here, as it would be; all private columns sit at one feature party.
+    Noise is cryptographic, as in a real job; one feature party holds all private columns.
     """
     data = Source(**source).data(0)
     X, y, _, _ = data.split()
@@ -67,7 +67,7 @@ def federated(source: Json, method: Json, epsilon: float, mapping: str) -> Json:
 
 
 def plain_time(source: Json) -> Json:
-    """The seconds that the same booster takes on raw values, reading and scoring included."""
+    """Return the seconds that the same booster takes on raw values, including scoring."""
     data = Source(**source).data(0)
     started = time.perf_counter()
     plain_scores(data, on_grid=False)

@@ -13,7 +13,7 @@ from opboost_lab.reproduce.task import Json
 def gammas(
     method: Json, factor: float, grid: list[int], epsilon: float, drawn: list[int], pairs: int
 ) -> Json:
-    """By distance 1, 2, …: the mean and the minimum over all pairs; and the share of drawn pairs.
+    """Return mean and minimum over all pairs by distance 1, 2, …, and shares of drawn pairs.
 
     ``factor`` multiplies ε (the paper gives randomised response θε besides ε).
     """

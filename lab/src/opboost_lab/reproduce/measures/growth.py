@@ -1,6 +1,6 @@
 """How time and bytes grow with rows, columns, trees and layers.
 
-Seconds are of the processor, on one thread: what else the machine does counts less.
+Seconds are processor time on one thread, which other work on the machine changes little.
 """
 
 import time
@@ -25,7 +25,7 @@ PARAMS = {"eta": 0.1, "nthread": 1}
 
 
 def exponent(sizes: Sequence[float], figures: Sequence[float]) -> float:
-    """The power by which figures grow with sizes: the slope of the line through their logarithms.
+    """Return the power by which figures grow with sizes: the slope of their logarithms.
 
     >>> exponent([10, 20, 40], [300, 1200, 4800])
     2.0
@@ -35,7 +35,7 @@ def exponent(sizes: Sequence[float], figures: Sequence[float]) -> float:
 
 
 def releasing(rows: int, columns: int, repeats: int) -> Json:
-    """Seconds of a feature party's draws, on one thread."""
+    """Return the seconds of a feature party's draws, on one thread."""
     mechanism = ClampMap(GRID, EPSILON)
     cells = [np.random.default_rng(j).integers(1, 11, rows) for j in range(columns)]
     mechanism.sample(cells[0][:10])
@@ -44,7 +44,7 @@ def releasing(rows: int, columns: int, repeats: int) -> Json:
 
 
 def training(rows: int, columns: int, trees: int, layers: int, repeats: int) -> Json:
-    """Seconds of the label party: training on codes, then values in the place of cuts."""
+    """Return the label party's seconds: training on codes, then replacing cuts by values."""
     X, y = _data(rows, columns)
     codes = np.floor((X - X.min(axis=0)) / np.ptp(X, axis=0) * 9.999).astype(np.float32)
     params = {**PARAMS, "n_estimators": trees, "max_depth": layers}
@@ -62,7 +62,7 @@ def training(rows: int, columns: int, trees: int, layers: int, repeats: int) -> 
 
 
 def sending(rows: int, columns: int, trees: int, layers: int) -> Json:
-    """Bytes of both parties, and the bits of the theorem."""
+    """Return the bytes that both parties send, and the bytes that the theorem counts."""
     X, y = _data(rows, columns)
     names = [f"x{j}" for j in range(columns)]
     table = CostTable(
@@ -94,7 +94,7 @@ def _data(rows: int, columns: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _fastest(what: Callable[[], object], repeats: int) -> float:
-    """The least of several times: what others do on the machine only adds to it."""
+    """Return the shortest of several times, since other work on the machine only adds to it."""
     times = []
     with threadpool_limits(1):
         for _ in range(repeats):

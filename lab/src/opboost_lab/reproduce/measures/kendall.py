@@ -1,4 +1,4 @@
-"""Weighted Kendall of a desensitised column: sampled, and expected from the mechanism's law."""
+"""Weighted Kendall of a desensitised column: measured, and expected from the distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opboost_lab.reproduce.task import Json
 def kendall(
     method: Json, values: str, grid: list[int], rows: int, epsilons: list[float], seeds: list[int]
 ) -> Json:
-    """By ε: what was measured with each seed, what is expected, and the error of one draw."""
+    """Return, by ε, the value measured with each seed, the expectation, and one draw's error."""
     domain = Domain(*grid)
     x = column(values, domain.L, domain.R, rows)
     counts = np.bincount(x - domain.L, minlength=domain.size)

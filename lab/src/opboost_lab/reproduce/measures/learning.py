@@ -1,4 +1,4 @@
-"""One model: how well it predicts, and how many cuts it asked of the feature party."""
+"""Train one model: how well it predicts, and how many cuts it asks of the feature party."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def learned(
     mapping: str,
     split: Json = None,
 ) -> Json:
-    """Train on rows that a method desensitised, measure on plain ones.
+    """Train on rows that a method desensitised, and measure on clean ones.
 
-    ``split`` is how ``epsilon``, then that of a whole record, goes to the columns: ``"even"``, or
-    the number of columns that each row sends.
+    With ``split``, ``epsilon`` is that of a whole record, and is split over the columns: over all
+    of them (``"even"``), or over this many in each row.
     """
     data = Source(**source).data(seed)
     way = Method(**method)
@@ -49,16 +49,16 @@ def learned(
 
 
 def unprotected(source: Json, on_grid: bool, seed: int, booster: str, mapping: str) -> Json:
-    """The same booster without noise, on raw values or on the cells of the grid."""
+    """Train the same booster without noise, on raw values or on the cells of the grid."""
     data = Source(**source).data(seed)
     return {"scores": plain_scores(data, on_grid, booster, mapping, seed)}
 
 
 def at_record_total(source: Json, total: float, way: Way, seed: int, booster: str) -> Json:
-    """Train with every column private, a person's whole record at ``total``.
+    """Train at a record total, with every column private.
 
-    ``way`` is the plan of a record budget, which is denoised where that helps, or a mechanism whose
-    level is split evenly over all columns, as the paper's text says.
+    ``way`` is the plan of a record budget, denoised if that helps, or a mechanism whose level is
+    split evenly over all columns, as the paper's text says.
     """
     data = all_private(Source(**source).data(seed))
     denoise = "auto" if way == "record" else False
@@ -73,7 +73,7 @@ def _budget(split: Json) -> Budget | None:
 
 
 def _asked(estimator: Any) -> Json:
-    """The distinct cuts of private features, and the share of all split nodes that these have."""
+    """Return the number of cuts of private features, and the share of these in all split nodes."""
     private = sum(len(c.feature_names()) for c in estimator.private_columns_)
     trained = estimator.trained_
     cuts = sum(len(c) for feature, c in trained.cuts().items() if feature < private)

@@ -1,7 +1,7 @@
-"""What the paper's code does with zeros, done on purpose (docs/errata.md, 12).
+"""Treat zeros as the paper's code does (docs/errata.md, 12).
 
-It trains XGBoost with 0 as "missing", though ranks and one-hot features start at 0, and then asks
-the model with 0 as an ordinary value.  Ours has one meaning of "missing".
+It trains XGBoost with 0 as "missing", though ranks and one-hot features start at 0, and then
+predicts with 0 as an ordinary value.  In OpBoost, "missing" has one meaning.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from opboost_lab.reproduce.task import Json
 def zeros_missing(
     source: Json, method: Json | None, epsilon: float, seed: int, consistent: bool
 ) -> Json:
-    """Two classes by XGBoost on ranks from 0; ``method`` None trains on the plain grid.
+    """Train XGBoost on two classes and ranks from 0, without noise if ``method`` is None.
 
-    ``consistent`` reads zeros as missing in prediction too.
+    ``consistent`` treats zeros as missing in prediction, too.
     """
     data = Source(**source).data(seed)
     X, y, X_test, y_test = data.split()

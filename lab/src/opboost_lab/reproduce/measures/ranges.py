@@ -1,4 +1,4 @@
-"""Errors of range queries: from noisy values, from reconstructed laws, and from AHEAD."""
+"""Errors of range queries: from noisy values, reconstructed distributions, and AHEAD."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.task import Json
 
 BLOCK = 1000
-"""Queries whose chances are held at once."""
+"""Queries that are computed at a time."""
 
 
 class _Asked:
@@ -31,12 +31,12 @@ class _Asked:
         self.true = self.shares(self.counts)
 
     def shares(self, counts: FloatArray | IntArray) -> FloatArray:
-        """The shares of the ranges in a histogram."""
+        """Return the shares of the ranges in a histogram."""
         rise = np.concatenate([[0], counts.cumsum()]) / counts.sum()
         return np.asarray(rise[self.queries[:, 1] + 1] - rise[self.queries[:, 0]])
 
     def error(self, shares: FloatArray) -> float:
-        """The mean squared error of answers."""
+        """Return the mean squared error of answers."""
         return float(np.mean((shares - self.true) ** 2))
 
 
@@ -49,7 +49,7 @@ def counted(
     epsilon: float,
     seeds: list[int],
 ) -> Json:
-    """The error of counts of noisy values, by seed, and what is expected of it."""
+    """Return the error of counts of noisy values by seed, and its expectation."""
     asked = _Asked(values, grid, rows, queries)
     mechanism = Method(**method).mechanism(asked.domain, epsilon)
     found = []
@@ -66,9 +66,9 @@ def counted(
 
 
 def expected_error(matrix: FloatArray, counts: IntArray, queries: IntArray) -> float:
-    """The exact expectation of the mean squared error: bias squared and variance, by range.
+    """Return the exact expectation of the mean squared error: squared bias and variance, by range.
 
-    A row of a cell falls into a range with a chance that the matrix has, independently of others.
+    The matrix gives the chance that a row of a cell falls into a range, independently of others.
     ``queries`` are positions of cells, ends included.
     """
     rise = np.hstack([np.zeros((len(matrix), 1)), matrix.cumsum(axis=1)])
@@ -85,7 +85,7 @@ def expected_error(matrix: FloatArray, counts: IntArray, queries: IntArray) -> f
 def reconstructed(
     method: Json, values: str, grid: list[int], rows: int, queries: int, epsilon: float, seed: int
 ) -> Json:
-    """The error of answers from the law that explains the noisy values best, and what it chose."""
+    """Return the error of answers from the reconstructed distribution, and how it was chosen."""
     asked = _Asked(values, grid, rows, queries)
     mechanism = Method(**method).mechanism(asked.domain, epsilon)
     noisy = mechanism.sample(asked.cells, rng=SeededRng(seed).child((method, epsilon)))
@@ -97,7 +97,7 @@ def reconstructed(
 def by_ahead(
     values: str, grid: list[int], rows: int, queries: int, epsilon: float, seeds: list[int]
 ) -> Json:
-    """The errors of AHEAD at one ε for any two values: as coded, and by textbook weights."""
+    """Return the errors of AHEAD at one ε for any two values: as coded, and by textbook weights."""
     asked = _Asked(values, grid, rows, queries)
     found: dict[str, list[float]] = {"coded": [], "textbook": []}
     for seed in seeds:

@@ -1,9 +1,9 @@
 """The paper's two samplers, for comparison only: bounded noise by resampling, and by a table.
 
-Resampling draws two-sided geometric noise until the sum lies in the range (the paper's bounded
+Resampling draws two-sided geometric noise until the sum is in the range (the paper's bounded
 discrete Laplace mechanism); the table is that of the exponential mechanism, searched from its first
-cell.  Both have the law of our mechanisms (docs/errata.md), which need neither.  Floating point and
-numpy's generator: these are for timing and protect nobody.
+cell.  Both have the distribution of our mechanisms (docs/errata.md), which need neither.  They use
+floating point and numpy's generator, so they are only for timing and protect nobody.
 """
 
 from dataclasses import dataclass, field
@@ -18,21 +18,21 @@ from opboost.mechanisms import AdjMap, GlobalMap, LocalMap, Mechanism
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a mechanism: from a centre to a place between two ends, all by value.
+    """One step of a mechanism: for each value, from a centre to a place between two ends.
 
-    The lower end tells the upper one.
+    The lower end determines the upper one.
     """
 
     centre: IntArray
     lower: IntArray
     upper: IntArray
     rate: float
-    """The fall of the log-chance a step: ε/2 for noise of scale 2/ε."""
+    """The fall of the log-probability per step: ε/2 for noise of scale 2/ε."""
 
 
 @dataclass(slots=True)
 class Resampling:
-    """Draws, rejects and draws again; ``draws`` counts the values drawn in all."""
+    """Draws until the value is in the range; ``draws`` counts all draws."""
 
     rng: np.random.Generator
     draws: int = field(default=0)
@@ -54,7 +54,7 @@ class Resampling:
 
 @dataclass(slots=True)
 class ExponentialTable:
-    """Looks a uniform number up in the cumulated chances of its row, cell by cell."""
+    """Looks up a uniform number in the cumulative probabilities of its row, cell by cell."""
 
     rng: np.random.Generator
 
@@ -66,7 +66,7 @@ class ExponentialTable:
         known = np.flatnonzero(np.bincount(key))
         some = np.zeros(int(known[-1]) + 1, dtype=np.int64)
         some[key] = np.arange(len(key))
-        rows = some[known]  # one value for each row of the table
+        rows = some[known]  # one value per row of the table
         which = np.searchsorted(known, key)
         centre, lower, upper = (e[rows][:, None] for e in (stage.centre, stage.lower, stage.upper))
         places = lower + np.arange(int((upper - lower).max()) + 1)
@@ -80,7 +80,7 @@ class ExponentialTable:
 
 
 def sample(mechanism: Mechanism, x: IntArray, sampler: Resampling | ExponentialTable) -> IntArray:
-    """One output a value, by the paper's steps.
+    """Return one output per value, by the paper's steps.
 
     >>> from opboost.grid import Domain
     >>> m = LocalMap(Domain(1, 10), epsilon=0.5, theta=5)
@@ -100,7 +100,7 @@ def sample(mechanism: Mechanism, x: IntArray, sampler: Resampling | ExponentialT
 
 
 def worst_draws(mechanism: Mechanism, x: IntArray) -> float:
-    """The draws that resampling takes on average where the range is hardest to hit.
+    """Return the mean number of draws of resampling where the range is hardest to hit.
 
     >>> from opboost.grid import Domain
     >>> worst_draws(AdjMap(Domain(1, 10), 2.56, theta=4, alpha=0.4), np.arange(1, 11)) > 1e5
@@ -118,7 +118,7 @@ def worst_draws(mechanism: Mechanism, x: IntArray) -> float:
 
 
 def expected_draws(mechanism: Mechanism, x: IntArray) -> float:
-    """How many draws resampling takes a value, on average over these values.
+    """Return how many draws resampling takes per value, on average over these values.
 
     >>> from opboost.grid import Domain
     >>> round(expected_draws(GlobalMap(Domain(1, 10), 0.08), np.arange(1, 11)), 2)
@@ -146,7 +146,7 @@ def expected_draws(mechanism: Mechanism, x: IntArray) -> float:
 
 
 def _inside(centre: IntArray, lower: IntArray, upper: IntArray, rate: float) -> FloatArray:
-    """The chance that noise of this rate ends between both ends."""
+    """Return the chance that noise of this rate ends between both ends."""
     q = np.exp(-rate)
 
     def below(z: FloatArray) -> FloatArray:  # P[noise <= z]

@@ -1,4 +1,4 @@
-"""Seconds of the processor to desensitise a column, and to encrypt it and keep its order."""
+"""Processor seconds to desensitise a column, and to encrypt it while keeping its order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ CELLS = 100
 
 
 def values(count: int) -> IntArray:
-    """Uniform values of 1..100."""
+    """Return uniform values of 1..100."""
     return np.random.default_rng(0).integers(1, CELLS + 1, count)
 
 
 def desensitising(method: Json, epsilon: float, count: int, repeats: int) -> Json:
-    """The median of several columns' seconds, and of the first, which also builds the law."""
+    """Return seconds: the first column's, which builds the distribution, and the others' median."""
     domain, column = Domain(1, CELLS), values(count)
     chosen = Method(**method)
-    chosen.mechanism(domain, 2 * epsilon).sample(column)  # compiles the loops, not this law
+    chosen.mechanism(domain, 2 * epsilon).sample(column)  # compiles; builds another distribution
     mechanism = chosen.mechanism(domain, epsilon)
     times = []
     for _ in range(1 + repeats):
@@ -35,7 +35,7 @@ def desensitising(method: Json, epsilon: float, count: int, repeats: int) -> Jso
 
 
 def encrypting(count: int, sample: int, memo: bool) -> Json:
-    """Seconds for ``count`` values; encrypted one by one, those of ``sample`` values scaled up."""
+    """Return the seconds for ``count`` values; without ``memo``, scaled up from ``sample``."""
     timed = count if memo else sample
     cipher = OrderPreservingEncryption(Domain(1, CELLS), memo=memo)
     cipher.sample([1])

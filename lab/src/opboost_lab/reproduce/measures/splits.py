@@ -1,4 +1,4 @@
-"""How often a split survives: β by its formula, and best gains counted in draws."""
+"""How often a split survives: β by formula, and best gains in draws."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from opboost_lab.reproduce.task import Json
 
 
 def value_set(shape: str, rows: int, domain: Domain) -> IntArray:
-    """Evenly spaced quantiles of a shape on the grid, sorted: no chance in it.
+    """Return sorted, evenly spaced quantiles of a shape on the grid, without randomness.
 
-    A normal set has its mean in the middle of the grid, and three deviations to either end.
+    A normal set has its mean in the middle of the grid, three standard deviations from each end.
     """
     share = (np.arange(rows) + 0.5) / rows
     if shape == "uniform":
@@ -32,7 +32,7 @@ def value_set(shape: str, rows: int, domain: Domain) -> IntArray:
 def betas(
     method: Json, shape: str, rows: int, grid: list[int], epsilons: list[float], shares: list[float]
 ) -> Json:
-    """By share of values on the left: β exact and as printed, by ε."""
+    """Return β, exact and as printed, by the share of values on the left and by ε."""
     domain = Domain(*grid)
     values = value_set(shape, rows, domain)
     found = []
@@ -53,10 +53,10 @@ def betas(
 def gains(
     method: Json, shape: str, rows: int, grid: list[int], epsilons: list[float], draws: int
 ) -> Json:
-    """By ε: how often the best gain is no smaller after desensitising, and no value crosses.
+    """Return, by ε, how often desensitising leaves the best gain no smaller, and no value crosses.
 
-    Labels are what the middle of the values says, but for every seventh; gradients are those of
-    the logistic loss at the start.
+    A label says whether a value is above the median, inverted for every seventh; gradients are
+    those of the logistic loss at the start.
     """
     domain = Domain(*grid)
     values = value_set(shape, rows, domain)
@@ -85,7 +85,7 @@ def gains(
 
 
 def _best_cut(values: IntArray, gradients: FloatArray, hessians: FloatArray, best: float) -> int:
-    """The largest value on the left of the split that has the best gain."""
+    """Return the largest value on the left of the split that has the best gain."""
     for cut in np.unique(values)[:-1]:
         side = (values > cut).astype(np.int64)
         if best_gain(side, gradients, hessians) >= best - 1e-12:

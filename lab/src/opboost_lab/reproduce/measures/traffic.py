@@ -1,4 +1,4 @@
-"""Bytes that each party sends in a whole job, counted where the two parties meet."""
+"""Count the bytes that each party sends in a whole job, in the channel between them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from opboost_lab.reproduce.task import Json
 
 
 class CountingChannel(MemoryChannel):
-    """The channel in memory, which also counts what the label party says, and codes' entropy."""
+    """A channel in memory that also counts the label party's bytes and the entropy of codes."""
 
     def __init__(self, party: FeatureParty) -> None:
         super().__init__(party)
@@ -66,7 +66,7 @@ class CountingChannel(MemoryChannel):
 
 
 def entropy_bytes(codes: IntArray) -> float:
-    """What an ideal coder needs for these codes, in bytes.
+    """Return the bytes that an ideal coder needs for these codes.
 
     >>> entropy_bytes(np.array([0, 1] * 8))
     2.0
@@ -79,7 +79,7 @@ def entropy_bytes(codes: IntArray) -> float:
 def traffic(
     name: str, booster: str, method: Json, epsilon: float, bundled: bool, rows: int | None = None
 ) -> Json:
-    """A whole job in memory, through the bytes that a network would carry."""
+    """Run a whole job in memory, with the bytes that a network would carry."""
     table = cost_table(name, bundled, rows)
     return job_traffic(table, Method(**method), epsilon, booster, PARAMS[booster])
 
@@ -92,7 +92,7 @@ def job_traffic(
     params: dict[str, Any],
     domain: Domain = GRID,
 ) -> Json:
-    """Bytes by party, and what they hold."""
+    """Run a job; return the bytes by party, and what they hold."""
     mechanism = method.mechanism(domain, epsilon)
     mapping: Any = "cells" if method.kind == "ours" else "paper"
     columns = [
@@ -125,7 +125,7 @@ def job_traffic(
 
 
 def networked(name: str, epsilon: float, bundled: bool) -> Json:
-    """The same job by Clamp-map as processes over mutual TLS, counted on the socket."""
+    """Run the job by Clamp-map as processes over mutual TLS, and count bytes on the socket."""
     table = cost_table(name, bundled)
     ids = pa.array([f"p{i:08d}" for i in range(len(table.y))])
     own = table.own if table.own is not None else pa.table({"id": ids})

@@ -1,6 +1,6 @@
-"""Milliseconds of a whole training: desensitising by three samplers, and all the rest.
+"""Milliseconds of a whole training run: desensitising by three samplers, and all the rest.
 
-All on one thread, in time of the processor.
+All are processor time on one thread.
 """
 
 import time
@@ -24,11 +24,11 @@ from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.task import Json
 
 MANY = 20_000
-"""Resampling is not timed where some values would take more draws than that: it hardly ends."""
+"""Resampling is not timed if some values would take more draws: it would hardly end."""
 
 
 def cells(table: CostTable, method: Method) -> list[IntArray]:
-    """The private columns on the grid."""
+    """Return the private columns on the grid."""
     mapping: Any = "cells" if method.kind == "ours" else "paper"
     return [
         NumericMapping(GRID, bounds, mapping=mapping).to_grid(
@@ -41,15 +41,15 @@ def cells(table: CostTable, method: Method) -> list[IntArray]:
 def desensitising_ms(
     name: str, method: Json, epsilon: float, bundled: bool, rows: int | None
 ) -> Json:
-    """By resampling and by table as in the paper, and by our sampler; draws a value.
+    """Return the times of our sampler and of the paper's resampling and table; draws per value.
 
-    With ``rows`` the first of these are timed, and scaled up to all.
+    With ``rows``, only the first rows are timed, and times are scaled up to all.
     """
     chosen, table = Method(**method), cost_table(name, bundled, rows)
     share = ROWS[name] / len(table.y)
     mechanism, columns = chosen.mechanism(GRID, epsilon), cells(table, chosen)
     values = np.concatenate(columns)
-    chosen.mechanism(GRID, 2 * epsilon).sample(values)  # compiles the loops, not this law
+    chosen.mechanism(GRID, 2 * epsilon).sample(values)  # compiles the loops
     mechanism.sample(columns[0])
     found: dict[str, Any] = {}
     again = [_ms(lambda: [mechanism.sample(x) for x in columns]) for _ in range(5)]
@@ -73,7 +73,7 @@ def _papers(mechanism: Mechanism, columns: list[IntArray]) -> tuple[dict[str, fl
 
 
 def training_ms(name: str, booster: str, method: Json, epsilon: float, bundled: bool) -> Json:
-    """All but desensitising, on one thread: grid, codes, training, values in the place of cuts."""
+    """Return the time of all but desensitising: grid, codes, training, replacing cuts by values."""
     chosen, table = Method(**method), cost_table(name, bundled)
     mechanism = chosen.mechanism(GRID, epsilon)
     noisy = [mechanism.sample(x) for x in cells(table, chosen)]

@@ -1,4 +1,1 @@
-"""Speed, side by side with named peers in one run, as ratios.
-
-One file a benchmark; ``peers.py`` runs other libraries, each in an environment of its own.
-"""
+"""Benchmarks; ``library_peers.py`` runs other libraries, each in its own environment."""

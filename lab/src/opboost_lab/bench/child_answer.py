@@ -1,4 +1,4 @@
-"""What a Python process of its own answers."""
+"""Run Python in a separate process, and read its answer."""
 
 import json
 import subprocess
@@ -9,9 +9,9 @@ from opboost.runtime.child_processes import python_command
 
 
 def child_answer(*arguments: str, what: str) -> Any:
-    """Run Python with ``arguments``; the JSON in the last line that it prints.
+    """Run Python with ``arguments``, and return the JSON in the last line that it prints.
 
-    The error says in which work, ``what``, a process failed, and its last words.
+    If it fails, the error names the work, ``what``, and the last line on standard error.
     """
     command = python_command(*arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)

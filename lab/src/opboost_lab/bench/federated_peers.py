@@ -1,9 +1,8 @@
-"""``opboost bench peers``: vertical federated boosting by others, in one run on the same rows.
+"""``opboost bench peers``: other vertical federated boosting, in one run on the same rows.
 
-Each peer has an environment of its own (``library_peers.py``), a process of its own with a time
-limit and, where the system allows it, a network of its own, so that the bytes on its loopback are
-its bytes.  A peer that does not install or does not run is a row with the reason, beside what was
-measured elsewhere, if anything was.
+Each peer has its own environment (``library_peers.py``), a process with a time limit and, where the
+system allows it, a network namespace, so that its loopback carries only its own bytes.  A peer that
+cannot be installed or run gets a row with the reason and, if any, figures measured elsewhere.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ PARAMS = {
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What a system took on another machine, and over plain XGBoost there."""
+    """The figures of a system on another machine, and its ratio to plain XGBoost there."""
 
     seconds: float
     ratio: float
@@ -53,9 +52,9 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class FederatedPeer:
-    """A system to compare with: what it protects, whom it trusts, how it is installed and run.
+    """A system to compare with: what it protects, whom one must trust, how to install and run it.
 
-    One without a script is installed, to see whether it can be, and not run.
+    A system without a script is only installed, to see whether that works.
     """
 
     name: str
@@ -63,15 +62,15 @@ class FederatedPeer:
     trust: str
     script: str = ""
     requirements: tuple[str, ...] = ()
-    """Empty: it runs in this environment."""
+    """If empty, it runs in this environment."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     run: Literal["repeated", "once", "extrapolated"] = "repeated"
     python: str = ""
     """The version of Python that it needs, if not this one."""
     needs: str = ""
-    """What it needs of the system, in a sentence."""
+    """What it needs from the operating system, in a sentence."""
     heavy: bool = False
-    """It takes many minutes and gigabytes, so it is tried when asked for only."""
+    """Whether it takes many minutes and gigabytes, so that it is tried only on request."""
     encrypts: bool = False
     elsewhere: Elsewhere | None = None
 
@@ -106,14 +105,14 @@ class Rows:
 
 
 def synthetic(size: federation.Size = SIZE) -> Rows:
-    """Rows in which a booster gains from every column."""
+    """Return rows in which a booster gains from every column."""
     columns = size.own + size.theirs
     bounds = np.tile([-4.0, 4.0], (columns, 1))
     return Rows(*federation.data(size), size.own, bounds, np.zeros(columns, bool))
 
 
 def adult() -> Rows:
-    """Adult: the label party holds the categories, as numbers; the feature party five numbers."""
+    """Return Adult: the label party holds the categories as codes, the feature party 5 numbers."""
     import pyarrow as pa
 
     from opboost_lab.data import datasets
@@ -136,7 +135,7 @@ def adult() -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a peer took, or why it did not run."""
+    """The figures of a peer, or why it did not run."""
 
     peer: FederatedPeer
     version: str = ""
@@ -146,14 +145,14 @@ class Ran:
     """Seconds of plain XGBoost, measured just before and just after; 0 if it fails."""
     bytes: int | None = None
     apart: bool = False
-    """Bytes are of its own loopback; if not, of all that ran on this machine meanwhile."""
+    """Whether ``bytes`` counts only the peer's loopback, not all traffic on the machine's."""
     auc: dict[str, list[float]] = field(default_factory=dict)
-    """By table, one for each repeat; that of a few trees if the time is extrapolated."""
+    """By table, one per repeat; that of a few trees if the time is extrapolated."""
     problem: str = ""
 
     @property
     def ratio(self) -> float | None:
-        """Time over that of plain XGBoost."""
+        """The time over that of plain XGBoost."""
         return self.seconds / self.plain if self.plain else None
 
 
@@ -168,10 +167,10 @@ def run(
     run_limit: float = 600.0,
     plain_runs: int = 3,
 ) -> Iterator[Ran]:
-    """Run them one after the other; one that fails does not stop the others.
+    """Run the peers one after the other; a failing peer does not stop the others.
 
-    Times are those of the first table; the others are for accuracy.  ``measured`` are the results
-    of an earlier run by the name of the peer, which are not measured again.
+    Times are those of the first table; the others only add accuracy.  ``measured`` holds results
+    of an earlier run by the name of the peer; these peers do not run again.
     """
     for peer in peers:
         if peer.name in measured:
@@ -223,7 +222,7 @@ def _one(
 
 
 def _plain(rows: Rows, limit: float, runs: int) -> float:
-    """Seconds of plain XGBoost at this moment, since a machine's pace changes during a long run."""
+    """Return the seconds of plain XGBoost now: a machine's speed changes during a long run."""
     with contextlib.suppress(PeerError):
         jobs = [_job(PLAIN, Path(sys.executable), rows, TREES, limit) for _ in range(runs)]
         return _figure([job["seconds"] for job in jobs], PLAIN)
@@ -231,7 +230,7 @@ def _plain(rows: Rows, limit: float, runs: int) -> float:
 
 
 def _figure(values: list[float], peer: FederatedPeer) -> float:
-    """The median of repeats, or what all trees would take by the difference of two jobs."""
+    """Return the median of repeats, or the figure of all trees, extrapolated from two jobs."""
     if peer.run != "extrapolated":
         return statistics.median(values)
     few, more = EXTRAPOLATED_FROM
@@ -239,7 +238,7 @@ def _figure(values: list[float], peer: FederatedPeer) -> float:
 
 
 def _job(peer: FederatedPeer, python: Path, rows: Rows, trees: int, limit: float) -> Any:
-    """One training in a process of its own: version, seconds, bytes, and the score of its model."""
+    """Train in a separate process; return version, seconds, bytes and the AUC of the model."""
     from sklearn.metrics import roc_auc_score
 
     with tempfile.TemporaryDirectory() as folder:

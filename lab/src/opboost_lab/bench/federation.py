@@ -1,7 +1,7 @@
-"""``opboost bench federation``: a whole networked job, beside plain training on the joined table.
+"""``opboost bench federation``: a whole networked job, and plain training on the joined table.
 
-Every party is a process; a relay on loopback counts what each feature party really sends, with TLS.
-Rows are given, as they are to the plain program; what finding them costs is in docs/alignment.md.
+Every party is a process, and a proxy on loopback counts its bytes, including TLS.  The tables are
+already in the same order, as for the plain program; docs/alignment.md has the cost of alignment.
 """
 
 import json
@@ -28,7 +28,7 @@ TREES = {"num_boost_round": 80, "max_depth": 3, "eta": 0.1}
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a job is: the label party's columns, and those of each feature party."""
+    """The size of a job; ``own`` columns are the label party's, ``theirs`` each feature party's."""
 
     rows: int
     own: int
@@ -41,10 +41,10 @@ SIZES = (Size(30_000, 10, 4, 1), Size(1_000_000, 0, 5, 4))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: seconds from starting the processes to the model, and bytes up by party.
+    """One run: seconds from the start of the processes to the model, and bytes by party.
 
-    ``plain`` is a program that reads the joined table, trains the same booster and saves it: a
-    process like the others, from its start to its model.  ``training`` is its training alone.
+    ``plain`` is the time of a process that reads the joined table, trains the same booster and
+    saves it; ``training`` is the part of it that the training takes.
     """
 
     size: Size
@@ -58,12 +58,12 @@ class Run:
 
     @property
     def more(self) -> float:
-        """Seconds more than the plain program."""
+        """How many seconds longer than the plain program."""
         return self.seconds - self.plain
 
 
 def run(size: Size, epsilon: float = 0.64) -> Run:
-    """Plain training, then the whole job in fresh processes."""
+    """Run plain training, then the whole job in fresh processes."""
     X, y, X_test, y_test = data(size)
     names = [f"x{j}" for j in range(X.shape[1])]
     ids = pa.array([f"p{i:08d}" for i in range(size.rows)])
@@ -110,7 +110,7 @@ def run(size: Size, epsilon: float = 0.64) -> Run:
 
 
 def data(size: Size) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-    """Rows in which a booster gains from every party's columns; a fifth more for the test."""
+    """Return rows in which a booster gains from every party's columns, and some test rows."""
     columns = size.own + size.theirs * size.parties
     rng = np.random.default_rng(0)
     rows = size.rows + min(size.rows // 5, 50_000)
@@ -137,7 +137,7 @@ booster.save_model(sys.argv[2])
 def plain_program(
     folder: Path, train: pa.Table, y: IntArray, X_test: FloatArray, y_test: IntArray
 ) -> tuple[float, float, float]:
-    """Run the plain program; return its seconds in all, its seconds of training, and its score."""
+    """Run the plain program; return its total seconds, its seconds of training, and its AUC."""
     import xgboost as xgb
 
     joined, model = folder / "joined.parquet", folder / "plain.json"

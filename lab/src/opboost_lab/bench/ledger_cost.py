@@ -1,4 +1,4 @@
-"""What remembering and charging cost, beside the same work without (``make claims``)."""
+"""Measure what the ledger costs, against the same work without one (``make claims``)."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ WORKERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Seconds of one round, and what the ledger takes on disk."""
+    """Seconds of one round, and the ledger's size on disk."""
 
     point: Point
     stages: float
@@ -43,7 +43,7 @@ class Remembered:
 
 
 def run(point: Point = QUICK, folder: Path | None = None, *, in_parts: bool = True) -> Remembered:
-    """One round; each figure in a process of its own, whose start is not timed."""
+    """Run one round, each figure in its own process, whose start is not timed."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         home = Path(place)
         stages = sum(played("release", point, home / "stages")["seconds"].values())
@@ -57,7 +57,7 @@ def run(point: Point = QUICK, folder: Path | None = None, *, in_parts: bool = Tr
 
 
 def join(point: Point, folder: Path) -> dict[str, float]:
-    """A feature party releases twice; writing its table is not timed."""
+    """Time a feature party that releases twice; writing its table is not timed."""
     file, private = _table(point, folder), point.private(0)
     ledger = Ledger(folder / "ledger", folder / "ledger.key")
     party = FeatureParty(file, private, ids="id", ledger=ledger, state=folder / "state")
@@ -72,7 +72,7 @@ def join(point: Point, folder: Path) -> dict[str, float]:
 
 
 def parts(point: Point, folder: Path) -> dict[str, float]:
-    """A release in parts, with and without charges; a small one first loads what is compiled."""
+    """Time a release in parts with and without charges, after a small one that compiles."""
     file, plan = _table(point, folder), replace(plan_of(point.private(0)), public=("id",))
     small = _table(replace(point, rows=1000), folder / "small")
     seconds = {}

@@ -1,7 +1,7 @@
-"""Other libraries, each installed into an environment of its own and run there, with a time limit.
+"""Other libraries, each installed and run in its own environment, with a time limit.
 
-Their dependencies exclude each other (and ours), so they cannot share one environment.  A peer that
-does not install is reported as FAILED, with the reason.
+Their dependencies conflict with each other and with ours, so they cannot share an environment.  A
+peer that cannot be installed is reported as FAILED, with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPTS = resources.files("opboost_lab.bench") / "peer_scripts"
 
 
 class PeerError(Exception):
-    """A peer did not install, did not finish or said nothing that can be read."""
+    """A peer could not be installed, did not finish or gave no readable answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Peer:
     """The version of Python that it needs, if not this one."""
 
     def timed(self, request: dict[str, Any], timeout: float = 900) -> PeerTime:
-        """CPU seconds of each repeat, or why there are none."""
+        """Return the CPU seconds of each repeat, or why there are none."""
         try:
             python = self.environment()
             command = [str(python), str(SCRIPTS / self.script)]
@@ -49,10 +49,7 @@ class Peer:
         return PeerTime(self.name, answer["version"], answer["seconds"], answer["values"])
 
     def environment(self, limit: float | None = None) -> Path:
-        """The interpreter of its own environment, made if it is not there.
-
-        ``limit`` is how many seconds its installation may take.
-        """
+        """Return the interpreter of its environment; installing it may take ``limit`` seconds."""
         home = _cache() / self.name
         python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         ready = home / "ready"
@@ -60,7 +57,7 @@ class Peer:
         if ready.exists() and ready.read_text() == wanted:
             return python
         first = [interpreter(self.version), "-I"] if self.version else python_command()
-        for command in (  # -I keeps off the working directory in every version of Python
+        for command in (  # -I ignores the working directory in every version of Python
             [*first, "-m", "venv", "--clear", str(home)],
             [str(python), "-I", "-m", "pip", "install", "--quiet", *self.requirements],
         ):
@@ -78,9 +75,9 @@ class Peer:
 
 
 def interpreter(version: str) -> str:
-    """Return a Python of that version that runs, such as "3.10".
+    """Return a working Python of a version such as "3.10".
 
-    The environment variable ``OPBOOST_PYTHON_3_10`` names it; if not, it is on the path or pyenv's.
+    The variable ``OPBOOST_PYTHON_3_10`` names it; without it, the path and pyenv are searched.
     """
     variable = "OPBOOST_PYTHON_" + version.replace(".", "_")
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
@@ -96,7 +93,7 @@ def interpreter(version: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PeerTime:
-    """What a peer took; ``problem`` says why there is no time."""
+    """The times of a peer; ``problem`` says why there are none."""
 
     name: str
     version: str = ""
@@ -106,13 +103,13 @@ class PeerTime:
 
 
 def answered(command: list[str], request: dict[str, Any], limit: float, home: Path) -> Any:
-    """Return a command's answer to a request, which is its last line, as JSON.
+    """Return a command's answer to a request: the last line that it prints, as JSON.
 
-    When its time is up, it ends with all that it started.  It runs in ``home``, so that Python
-    processes of its own keep off this one's folder.
+    After ``limit`` seconds, it is killed with all processes that it started.  It runs in ``home``,
+    so that Python processes that it starts import nothing from this one's folder.
     """
     family = Family(f"OPBOOST_PEER={secrets.token_hex(8)}")
-    with contextlib.ExitStack() as stack:  # files, since a process that is left would hold a pipe
+    with contextlib.ExitStack() as stack:  # files: a leftover process would hold a pipe open
         asked, out, err = (
             stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
             for _ in range(3)
@@ -142,31 +139,28 @@ def answered(command: list[str], request: dict[str, Any], limit: float, home: Pa
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The processes that inherited a mark in their environment, in whatever session they are.
-
-    None are known where there is no ``/proc``.
-    """
+    """The processes of any session that inherited a mark in their environment; needs ``/proc``."""
 
     mark: str
 
     def members(self) -> list[int]:
-        """Their ids."""
+        """Return their process IDs."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):  # ended, or of someone else
+            with contextlib.suppress(OSError):  # ended, or somebody else's
                 if self.mark.encode() in (place / "environ").read_bytes():
                     found.append(int(place.name))
         return found
 
     def end(self) -> None:
-        """End those that are left."""
+        """Kill those that are left."""
         for member in self.members():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(member, signal.SIGKILL)
 
 
 def _last(lines: list[str]) -> str:
-    """The last line that says something, in one short line."""
+    """Return the last line that is not blank, cut to 200 characters."""
     return " ".join(next((n for n in reversed(lines) if n.strip()), "no message").split())[:200]
 
 

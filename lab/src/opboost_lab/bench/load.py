@@ -1,10 +1,10 @@
 """``opboost bench load``: many feature parties send large tables to one label party at once.
 
-All parties are processes with mutual TLS.  Columns are desensitised first; then the label party is
-started anew with empty mailboxes, each party is stopped when its schema has come, and all are let
-go at the same moment, so that what is timed is the sending.  Beside it stand the same bytes by a
-plain Flight call: the median of calls before and after, each to a server that has just started, as
-the label party's has.  Rows are given: what finding them costs is in docs/alignment.md.
+All parties are processes with mutual TLS.  They first desensitise their columns.  Then the label
+party restarts with empty party folders, each party is stopped once its schema has arrived, and all
+continue at the same moment, so that only the sending is timed.  For comparison, plain Flight calls
+send the same bytes before and after, each to a server that has just started, as the label party's
+has; their median counts.  The tables are in the same order: docs/alignment.md has that cost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from opboost_lab.bench.process_usage import child_of, peak_mb
 
 LABEL_SERVER = "opboost.transport.label.label_server"
 LIMIT_MB = 1024
-"""The gate's ``memory_mb``, which is the default."""
+"""The label server's ``memory_mb``, which is the default."""
 
 PLAIN_CALLS = 3
 """Plain Flight calls before all parties send, and as many after."""
@@ -52,7 +52,7 @@ PATIENCE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many send how much."""
+    """How many feature parties send how many rows and columns each."""
 
     parties: int
     rows: int
@@ -65,7 +65,7 @@ QUICK = Load(4, 50_000, 5)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What it took.  Seconds of a party go from that moment to the answer to its last column."""
+    """The figures; a party's seconds run from the common start to the last column's answer."""
 
     load: Load
     preparing: float
@@ -79,7 +79,7 @@ class Result:
 
     @property
     def sending(self) -> float:
-        """Seconds in which all columns came."""
+        """Seconds until all columns had arrived."""
         return max(self.parties.values())
 
     @property
@@ -89,7 +89,7 @@ class Result:
 
     @property
     def values_a_second(self) -> float:
-        """Values taken in, checked and stored in a second."""
+        """Values received, checked and stored per second."""
         load = self.load
         return load.parties * load.rows * load.columns / self.sending
 
@@ -100,7 +100,7 @@ class Result:
 
 
 def run(load: Load) -> Result:
-    """Prepare, send, train a few trees, and send the same bytes plainly."""
+    """Prepare, send, train a few trees, and send the same bytes by plain Flight calls."""
     with tempfile.TemporaryDirectory() as folder:
         federation = _federation(Path(folder), load)
         started = time.perf_counter()
@@ -165,7 +165,7 @@ def _serving(federation: LocalFederation) -> Iterator[tuple[subprocess.Popen[str
 
 
 def _prepared(federation: LocalFederation) -> None:
-    """Let all parties desensitise and send, two at a time, and forget what came."""
+    """Let all parties desensitise and send, two at a time, and delete what arrived."""
     with _serving(federation) as (_, address):
         for first in range(0, len(federation.parties), 2):
             _joined(federation, federation.parties[first : first + 2], address, "--leave")
@@ -176,7 +176,7 @@ def _prepared(federation: LocalFederation) -> None:
 
 
 def _sent(federation: LocalFederation) -> tuple[float, float, float]:
-    """All send at once and the job ends: peak memory of gate and label party, when it began."""
+    """Let all send at once; return the peaks of label server and label party, and the start."""
     with _serving(federation) as (process, address):
         label_server = child_of(process.pid, LABEL_SERVER) or 0
         peaks, start = [0.0, 0.0], _Start(federation)
@@ -193,7 +193,7 @@ def _sent(federation: LocalFederation) -> tuple[float, float, float]:
 
 
 class _Start:
-    """Stops each party whose schema has come, and lets all go when it has the last of them."""
+    """Stops each party whose schema has arrived, and continues all parties after the last one."""
 
     def __init__(self, federation: LocalFederation) -> None:
         (record,) = (federation.folder / LABEL_PARTY / "state").glob("*/job.json")
@@ -246,7 +246,7 @@ def _joined(
 
 
 def _end(federation: LocalFederation, party: str) -> float:
-    """When a party last ended to send, as its log says; seconds since 1970."""
+    """Return when a party last finished sending, by its log, in seconds since 1970."""
     log = (federation.folder / party / "state" / "join.jsonl").read_text().splitlines()
     line = [found for text in log if (found := json.loads(text))["event"] == "sent"][-1]
     return datetime.fromisoformat(line["at"]).timestamp()
@@ -267,7 +267,7 @@ sys.stdin.read()
 
 @contextmanager
 def _plain_server() -> Iterator[int]:
-    """The plain Flight server as a process; yields its port."""
+    """Run a plain Flight server as a process, and yield its port."""
     with subprocess.Popen(
         python_command("-c", _PLAIN), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

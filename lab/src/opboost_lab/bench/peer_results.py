@@ -1,4 +1,4 @@
-"""The results of ``opboost bench peers`` in one JSON file, from which a stopped run continues."""
+"""The results of ``opboost bench peers`` in one JSON file, from which a stopped run resumes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Results:
 
 
 def load(path: Path, peers: Iterable[FederatedPeer] = PEERS) -> Results:
-    """Return the stored results of those peers that are still installed and run as they were."""
+    """Return the stored results of the peers that are installed and run in the same way now."""
     stored = read_json(path, dict[str, Any], "Remove the file, and measure again.")
     found = []
     for peer in peers:
@@ -43,7 +43,7 @@ def load(path: Path, peers: Iterable[FederatedPeer] = PEERS) -> Results:
 def load_or_begin(
     path: Path | None, fresh: Results, peers: Iterable[FederatedPeer] = PEERS
 ) -> Results:
-    """Return the stored results, which must be of the same rows, repeats and machine."""
+    """Return the stored results, if any; they must have the same rows, repeats and machine."""
     if path is None or not path.exists():
         return fresh
     found = load(path, peers)
@@ -63,7 +63,7 @@ def _figures(ran: Ran) -> dict[str, Any]:
 
 
 def _asked(peer: FederatedPeer) -> dict[str, Any]:
-    """What decides a peer's figures; its descriptions may change without a new measurement."""
+    """Return what a peer's figures depend on, which its descriptions are not part of."""
     return {
         "script": peer.script,
         "requirements": list(peer.requirements),

@@ -23,11 +23,11 @@ from opboost_lab.bench.peer_results import Results
 FEW = f"from {EXTRAPOLATED_FROM[1] - EXTRAPOLATED_FROM[0]} trees"
 NOT_REACHED = "the run was stopped before it"
 COMPARED = (PLAIN, ALONE, OPBOOST, DP_EBM)
-"""What the page's first lines speak of, the last two at the same epsilon."""
+"""The systems that the page's first lines compare, the last two at the same epsilon."""
 
 
 def table(results: Sequence[Ran]) -> str:
-    """A row for each system, and below it a sentence for each that failed."""
+    """Return a row for each system, and below the rows a sentence for each that failed."""
     names = list(dict.fromkeys(name for ran in results for name in ran.auc))
     scores = [f"AUC, {name}" for name in names]
     titles = ["system", "training time", "× plain", "plain then", "over loopback", *scores]
@@ -45,7 +45,7 @@ def table(results: Sequence[Ran]) -> str:
 
 
 def figures(ran: Ran) -> list[str]:
-    """Time, its ratio to plain XGBoost, plain XGBoost's own time, and bytes."""
+    """Return the time, its ratio to plain XGBoost, plain XGBoost's own time, and the bytes."""
     other = ran.peer.elsewhere
     if not ran.problem:
         shared = "" if ran.apart or ran.bytes is None else " \\*"
@@ -57,7 +57,7 @@ def figures(ran: Ran) -> list[str]:
 
 
 def basis(ran: Ran) -> str:
-    """Where the figures of a row come from."""
+    """Return how the figures of a row were obtained."""
     other = ran.peer.elsewhere
     if not ran.problem:
         return {"extrapolated": FEW, "once": "measured once"}.get(ran.peer.run, "measured")
@@ -67,10 +67,7 @@ def basis(ran: Ran) -> str:
 
 
 def page(results: Results) -> str:
-    """The results page: the answer, the table, how to read it, versions.
-
-    A system without a result is listed, too.
-    """
+    """Return the results page, which also lists systems without a result."""
     known = {ran.peer.name: ran for ran in results.ran}
     listed = [known.get(peer.name, Ran(peer, problem=NOT_REACHED)) for peer in PEERS]
     found = {ran.peer.name: ran for ran in listed if not ran.problem}
@@ -106,7 +103,7 @@ def page(results: Results) -> str:
 
 
 def score(ran: Ran, name: str) -> str:
-    """The mean of the repeats on a table, with their standard deviation if they differ."""
+    """Return the mean of the repeats on a table, with the standard deviation if they differ."""
     values = ran.auc.get(name)
     if not values:
         return "–"
@@ -116,12 +113,12 @@ def score(ran: Ran, name: str) -> str:
 
 
 def time_of(seconds: float) -> str:
-    """Seconds, with decimals while they matter."""
+    """Return seconds, with decimals below ten."""
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
 def size_of(count: int | None) -> str:
-    """Bytes, in the unit that fits."""
+    """Return bytes in a suitable unit."""
     if not count:
         return "–" if count is None else "none"
     unit, size = next((u for u in (("GB", 1e9), ("MB", 1e6)) if count >= u[1]), ("kB", 1e3))
@@ -129,7 +126,7 @@ def size_of(count: int | None) -> str:
 
 
 def ratio_of(value: float | None) -> str:
-    """A ratio, to two digits."""
+    """Return a ratio to two digits."""
     if value is None:
         return "–"
     return f"{value:.2g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"

@@ -1,4 +1,4 @@
-"""What processes of this machine use, from ``/proc``."""
+"""The memory and the children of processes on this machine, from ``/proc``."""
 
 import re
 import threading
@@ -10,7 +10,7 @@ POLL_SECONDS = 0.2
 
 
 def peak_mb(process: int) -> float:
-    """The most memory that a process had resident; 0 if it is gone."""
+    """Return the peak resident memory of a process; 0 if it is gone."""
     try:
         text = Path(f"/proc/{process}/status").read_text()
     except OSError:
@@ -25,21 +25,21 @@ def forget_peak(process: int | str) -> None:
 
 
 def children_of(process: int) -> list[int]:
-    """The children of a process."""
+    """Return the children of a process."""
     found = []
     for file in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has ended meanwhile
+        with suppress(OSError):  # the thread has ended
             found += [int(number) for number in file.read_text().split()]
     return found
 
 
 def child_of(process: int, words: str) -> int | None:
-    """The child of a process whose command holds these words."""
+    """Return the child of a process whose command contains these words."""
     return next((n for n in children_of(process) if words in command_of(n)), None)
 
 
 def command_of(process: int) -> str:
-    """The command of a process, its words apart by NUL; empty if it is gone."""
+    """Return the command of a process with NUL between the words; empty if it is gone."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
@@ -48,10 +48,10 @@ def command_of(process: int) -> str:
 
 @contextmanager
 def peaks_of(words: str) -> Iterator[dict[int, tuple[str, float]]]:
-    """Watch processes whose command holds these words, and their children.
+    """Watch processes whose command contains these words, and their children.
 
-    Yields by number the command, a child's behind its parent's, and the peak in MB.  A peak that a
-    process reaches in its last ``POLL_SECONDS`` may be missed.
+    Yields by process ID the command (a child's after its parent's) and the peak in MB.  A peak in
+    the last ``POLL_SECONDS`` of a process may be missed.
     """
     seen: dict[int, tuple[str, float]] = {}
     done = threading.Event()
@@ -67,7 +67,7 @@ def peaks_of(words: str) -> Iterator[dict[int, tuple[str, float]]]:
                 if words not in command:
                     continue
                 look(number, command)
-                with suppress(OSError):  # it has ended meanwhile
+                with suppress(OSError):  # it has ended
                     for child in children_of(number):
                         if words not in (own := command_of(child)):
                             look(child, command + own)

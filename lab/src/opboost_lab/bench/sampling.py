@@ -1,4 +1,4 @@
-"""``opboost bench sampling``: a column desensitised, beside numpy, other libraries, plain AES."""
+"""``opboost bench sampling``: desensitising against numpy, other libraries and plain AES."""
 
 import os
 import statistics
@@ -19,12 +19,12 @@ GRIDS = (10, 100, 1024, 2**40)
 SIZES = (10**5, 10**7)
 REPEATS = 5
 PEER_VALUES = {"opendp": 50_000, "diffprivlib": 50_000, "python-dp": 100_000}
-"""Peers take microseconds a value, so they get shorter columns; times are per value."""
+"""Peers take microseconds per value, so they get shorter columns; times are per value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One setting."""
+    """A level, a grid size and the number of values."""
 
     epsilon: float
     cells: int
@@ -36,14 +36,14 @@ class Case:
         return op.Domain(1, self.cells)
 
     def column(self) -> IntArray:
-        """Uniform values in the grid's narrowest type; what they are does not matter for speed."""
+        """Return uniform values in the grid's narrowest type; speed does not depend on them."""
         generator = np.random.default_rng(1)
         return generator.integers(1, self.cells + 1, self.values).astype(self.grid.dtype())
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Nanoseconds of processor time a value: the median of the repeats, and their range."""
+    """Nanoseconds of processor time per value: the median of the repeats, and their range."""
 
     name: str
     median: float
@@ -53,13 +53,13 @@ class Timing:
 
     @property
     def per_second(self) -> float:
-        """Values a second on one core."""
+        """Values per second on one core."""
         return 1e9 / self.median if self.median else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All timings of one case; ``others`` are mechanisms that do not work on the grid."""
+    """All timings of one case; ``others`` are mechanisms that do not use the grid."""
 
     case: Case
     aes: Timing
@@ -69,12 +69,12 @@ class Result:
     others: tuple[Timing, ...]
 
     def peer(self, name: str) -> Timing:
-        """One peer's timing."""
+        """Return one peer's timing."""
         return next(t for t in self.peers if t.name == name)
 
 
 def mechanisms(case: Case) -> dict[str, op.Mechanism]:
-    """Every mechanism, at the case's level and grid."""
+    """Return every mechanism at the case's level and grid."""
     grid, epsilon = case.grid, case.epsilon
     theta = max(2, min(case.cells // 10, 100))
     return {
@@ -88,7 +88,7 @@ def mechanisms(case: Case) -> dict[str, op.Mechanism]:
 
 
 def others(case: Case, x: IntArray) -> dict[str, Callable[[], object]]:
-    """Mechanisms without a grid, and unary encoding, which gives a bit for each category."""
+    """Return mechanisms without a grid, and unary encoding, which draws a bit per category."""
     wide = x.astype(np.int64)
     adj = op.AdjLaplace(eps_prt=case.epsilon, eps_ner=case.epsilon, theta=10)
     work: dict[str, Callable[[], object]] = {
@@ -106,12 +106,12 @@ def cases(
     grids: tuple[int, ...] = GRIDS,
     sizes: tuple[int, ...] = SIZES,
 ) -> list[Case]:
-    """Every combination."""
+    """Return every combination."""
     return [Case(e, g, n) for g in grids for e in epsilons for n in sizes]
 
 
 def run(chosen: list[Case], repeats: int = REPEATS, peers: bool = True) -> Iterator[Result]:
-    """Time case by case; a peer is timed once for each level and grid."""
+    """Time case by case; a peer is timed once per level and grid."""
     known: dict[tuple[float, int], tuple[Timing, ...]] = {}
     for case in chosen:
         key = case.epsilon, case.cells
@@ -120,7 +120,7 @@ def run(chosen: list[Case], repeats: int = REPEATS, peers: bool = True) -> Itera
         x = case.column()
         ours = []
         for name, mechanism in mechanisms(case).items():
-            mechanism.sample(x[:100])  # compile and build the law before the clock runs
+            mechanism.sample(x[:100])  # compile, and build the distribution
             ours.append(_timed(name, case, repeats, partial(mechanism.sample, x, threads=1)))
         yield Result(
             case,
@@ -133,7 +133,7 @@ def run(chosen: list[Case], repeats: int = REPEATS, peers: bool = True) -> Itera
 
 
 def _timed(name: str, case: Case, repeats: int, work: Callable[[], object]) -> Timing:
-    """Short work is repeated within one measurement, so that the clock's grain does not show."""
+    """Time work; short work is repeated within a measurement for the clock's resolution."""
     loops = max(1, 200_000 // case.values)
     times = []
     for _ in range(repeats):
@@ -145,7 +145,7 @@ def _timed(name: str, case: Case, repeats: int, work: Callable[[], object]) -> T
 
 
 def _aes(values: int) -> Callable[[], object]:
-    """Keystream alone, in pieces of 128 KiB."""
+    """Return work that only produces keystream, in pieces of 128 KiB."""
     piece = 16_384 * 8
     zeros, room = bytes(piece), bytearray(piece + 16)
     cipher = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
@@ -158,7 +158,7 @@ def _aes(values: int) -> Callable[[], object]:
 
 
 def _numpy(case: Case, x: IntArray) -> Callable[[], object]:
-    """The line that one would write without a thought for security or exactness."""
+    """Return the obvious numpy code, which is neither secure nor exact."""
     generator = np.random.default_rng(1)
     p = -np.expm1(-case.epsilon)
     wide = x.astype(np.int64)

@@ -1,9 +1,9 @@
-"""``opboost bench scale``: time and memory against rows, columns, trees, parties and cells.
+"""``opboost bench scale``: time and memory by rows, columns, trees, parties and cells.
 
-Every point is two fresh processes, one that plays the feature parties and one that plays the label
-party, so that each has its own peak of memory.  Seconds are of one processor, which other work on
-the machine changes little.  Raw columns are made in pieces on the fly and not timed.  Feature
-parties are played one after the other; they would run side by side.
+Two fresh processes measure a point, one for the feature parties and one for the label party, so
+that each has its own peak memory.  Seconds are processor time, which other work on the machine
+changes little.  Raw columns are generated in pieces and not timed.  Feature parties run one after
+the other here, but at the same time in a real job.
 """
 
 import json
@@ -24,9 +24,9 @@ ROWS = (100_000, 300_000, 1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a point took: seconds by stage, bytes sent, and both sides' peak of memory.
+    """The figures of a point: seconds by stage, bytes sent, and both sides' peak memory.
 
-    ``start_mb`` is what a process has before it sees a row: the interpreter and its libraries.
+    ``start_mb`` is the memory of a process before it sees a row: the interpreter and libraries.
     """
 
     axis: str
@@ -40,22 +40,22 @@ class Measured:
 
     @property
     def feature_seconds(self) -> float:
-        """Of all feature parties together."""
+        """Seconds of all feature parties together."""
         return sum(self.released.values())
 
     @property
     def label_seconds(self) -> float:
-        """Of the label party."""
+        """Seconds of the label party."""
         return sum(self.trained.values())
 
     @property
     def seconds(self) -> float:
-        """Of all, one after the other."""
+        """Seconds of all parties, one after the other."""
         return self.feature_seconds + self.label_seconds
 
 
 def points(rows: Sequence[int] = ROWS, base: Point = BASE) -> list[tuple[str, Point]]:
-    """What is measured: one thing at a time is changed."""
+    """Return the points to measure; each differs from ``base`` in one size."""
     found = [("rows", replace(base, rows=n)) for n in rows]
     found += [("columns", replace(base, columns=n)) for n in (5, 20)]
     found += [("trees", replace(base, trees=n)) for n in (5, 80)]
@@ -67,15 +67,17 @@ def points(rows: Sequence[int] = ROWS, base: Point = BASE) -> list[tuple[str, Po
 def run(
     chosen: Sequence[tuple[str, Point]], repeats: int = 1, folder: Path | None = None
 ) -> Iterator[Measured]:
-    """Measure the points one after the other, and keep the fastest of several tries: what else a
-    machine does only adds.  ``folder`` is on the disk that is to be used."""
+    """Yield the fastest of several tries at each point, since other work only adds time.
+
+    ``folder`` chooses the disk.
+    """
     for axis, point in chosen:
         tries = [measure(point, axis, folder) for _ in range(repeats)]
         yield min(tries, key=lambda m: m.seconds)
 
 
 def measure(point: Point, axis: str = "", folder: Path | None = None) -> Measured:
-    """Both sides of a point, each in a process of its own."""
+    """Measure both sides of a point, each in its own process."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         sent = played("release", point, Path(place))
         made = played("train", point, Path(place))
@@ -87,7 +89,7 @@ def measure(point: Point, axis: str = "", folder: Path | None = None) -> Measure
 def played(
     role: str, point: Point, folder: Path, *, module: str = "opboost_lab.bench.scaling_point"
 ) -> dict[str, Any]:
-    """What a part of a job took, in a process of its own."""
+    """Run a part of a job in its own process, and return its figures."""
     about, what = json.dumps(asdict(point)), f"A point of {point.rows:,} × {point.columns}"
     found: dict[str, Any] = child_answer("-m", module, role, about, str(folder), what=what)
     return found
@@ -96,7 +98,7 @@ def played(
 def growth(
     found: Sequence[Measured], figure: Callable[[Measured], float] = lambda m: m.seconds
 ) -> float:
-    """The exponent e of ``figure ~ (rows × columns) ** e``, over the points that change these.
+    """Return the exponent e in ``figure ~ (rows × columns) ** e`` over points that vary these.
 
     >>> made = [
     ...     Measured("rows", Point(n, 2), {"a": n * 2e-9}, {}, 0, 0, 0, 0) for n in (10, 100, 1000)

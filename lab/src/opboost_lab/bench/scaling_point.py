@@ -1,8 +1,7 @@
-"""One point of ``opboost bench scale``, in a process of its own so that its memory is its own.
+"""Measure one side of a point of ``opboost bench scale`` in its own process.
 
-``python -m opboost_lab.bench.scaling_point ROLE POINT FOLDER`` plays the feature parties, who write
-their streams into a folder, or the label party, who trains on them; it prints what that took as
-JSON.
+``python -m opboost_lab.bench.scaling_point ROLE POINT FOLDER`` runs the feature parties, which
+write their streams into a folder, or the label party, which trains on them; it prints JSON.
 """
 
 import json
@@ -38,12 +37,12 @@ from opboost_lab.bench.process_usage import peak_mb
 
 WELCOME = msg.Welcome("20260102T030405Z-01020304", bytes(32), b"")
 BLOCK = 2**18
-"""Rows that are made and desensitised at a time."""
+"""Rows that are generated and desensitised at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How large a job is; ``columns`` are those of all feature parties together."""
+    """The size of a job; ``columns`` are those of all feature parties together."""
 
     rows: int
     columns: int
@@ -53,30 +52,30 @@ class Point:
     memory: Memory = "external"
     rows_a_tree: int | None = None
     threads: int | None = 1
-    """Of XGBoost; with one, processor time is counted, with None (all cores) time on the wall."""
+    """XGBoost's threads; one means processor time is measured, None (all cores) wall time."""
     denoise: Choice = False
     related: bool = False
     """Whether columns vary together, so that a denoiser fits many latent classes."""
 
     @property
     def values(self) -> int:
-        """Values that are released."""
+        """The number of released values."""
         return self.rows * self.columns
 
     def private(self, party: int) -> list[PrivateColumn]:
-        """The columns of a party."""
+        """Return the columns of a party."""
         grid = Domain(1, self.cells)
         mapping, mechanism = NumericMapping(grid, (0.0, 1.0)), ClampMap(grid, 0.64)
         mine = range(party, self.columns, self.parties)
         return [PrivateColumn(f"x{j}", mapping, mechanism) for j in mine]
 
     def raw(self, start: int, column: int, size: int) -> FloatArray:
-        """Raw values of some rows; the same whenever they are asked for."""
+        """Return raw values of some rows, the same in every call."""
         alone = raw(start, column, size)
         return (alone + raw(start, self.columns + 1, size)) / 2 if self.related else alone
 
     def label(self) -> IntArray:
-        """A label that follows from the first column, more or less: a byte a row."""
+        """Return a label that depends on the first column and on noise, one byte per row."""
         y = np.empty(self.rows, dtype=np.uint8)
         for start in range(0, self.rows, BLOCK):
             size = min(BLOCK, self.rows - start)
@@ -85,8 +84,7 @@ class Point:
 
 
 class Clock:
-    """Seconds by stage: of the processor, which other work on the machine does not change, or on
-    the wall."""
+    """Seconds by stage: processor time, or wall time if XGBoost uses all cores."""
 
     def __init__(self, point: Point) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -107,15 +105,15 @@ class Timed:
         self._booster, self._clock = XGBoost(params), clock
 
     def train(self, problem: Problem) -> Trained:
-        """Train, and note how long it took."""
+        """Train, and record the time."""
         with self._clock.on("XGBoost"):
             return self._booster.train(problem)
 
 
 class InFolder:
-    """A feature party that has gone: its whole release lies in a folder.
+    """A feature party that has left its whole release in a folder.
 
-    It has what a job of this benchmark asks for: no pilot, no alignment, no score, no split query.
+    It implements what this benchmark needs: no pilot, alignment, score or split query.
     """
 
     def __init__(self, name: str, folder: Path, point: Point, party: int) -> None:
@@ -125,26 +123,26 @@ class InFolder:
         self._schema = msg.Schema(name, WELCOME.job, point.rows, ids, "full", "raw", about, 0)
 
     def hello(self, record: float) -> msg.Hello:
-        """Its name; no job of this bench limits what is revealed about a person."""
+        """Return its name; no job of this benchmark limits what is revealed about a person."""
         return msg.Hello(self.name, bytes(32))
 
     def check_terms(self, welcome: msg.Welcome) -> None:
         """Refuse nothing: the release was made for this benchmark."""
 
     def pilot_release(self, welcome: msg.Welcome) -> None:
-        """None: all rows are released already."""
+        """Do nothing: all rows are released already."""
 
     def rows(self, welcome: msg.Welcome) -> msg.Rows:
-        """The number of rows, without IDs."""
+        """Return the number of rows, without IDs."""
         return msg.Rows(self.name, WELCOME.job, self._schema.rows, self._schema.ids)
 
     def release(self, welcome: msg.Welcome) -> tuple[msg.Schema, list[Path]]:
-        """What the folder holds."""
+        """Return the schema and the streams in the folder."""
         return self._schema, sorted(self._folder.glob("*.arrow"))
 
 
 def release(point: Point, folder: Path) -> dict[str, Any]:
-    """Play all feature parties, one after the other: desensitise, code and write."""
+    """Run all feature parties, one after the other: desensitise, code and write."""
     clock = Clock(point)
     for party in range(point.parties):
         private = point.private(party)
@@ -165,7 +163,7 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
 
 
 def train(point: Point, folder: Path) -> dict[str, Any]:
-    """Play the label party: unpack the streams, train, and rewrite."""
+    """Run the label party: unpack the streams, train, and rewrite."""
     clock = Clock(point)
     params: dict[str, Any] = {"n_estimators": point.trees, "max_depth": 3, "eta": 0.1}
     if point.threads is not None:
@@ -194,16 +192,16 @@ def train(point: Point, folder: Path) -> dict[str, Any]:
 
 
 def raw(start: int, column: int, size: int) -> FloatArray:
-    """Numbers between 0 and 1 for some rows; the same whenever they are asked for."""
+    """Return numbers between 0 and 1 for some rows, the same in every call."""
     return np.random.default_rng([start, column]).random(size)
 
 
 def main(role: str, point: str, folder: str) -> None:
-    """Play a role and print what it took."""
+    """Run a role and print its figures."""
     warm_up()
     part = {"release": release, "train": train}[role]
     small = Point(**json.loads(point) | {"rows": 2000})
-    with tempfile.TemporaryDirectory() as place:  # compile and import before the clock runs
+    with tempfile.TemporaryDirectory() as place:  # compile and import before timing starts
         release(small, Path(place))
         train(small, Path(place))
     before = peak_mb(os.getpid())

@@ -1,7 +1,7 @@
-"""Many small jobs, one after the other, between a label party and a feature party that never end.
+"""Run many small jobs, one after the other, between two long-running parties.
 
-Each job is new and whole: its own job file, mutual TLS, private set intersection, one release, a
-model of three trees and a split query.  Both parties and the label server stay in this process, so
+Each job is complete: its own job file, mutual TLS, private set intersection, one release, a model
+of three trees and a split query.  Both parties and the label server run in this process, so that
 whatever a job leaves behind adds up here.  The ledger and the folders of all jobs stay, too.
 """
 
@@ -38,7 +38,7 @@ PARTY = "shop"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How long a job took, and what this process holds after it."""
+    """The seconds of a job, and what this process holds after it."""
 
     seconds: float
     memory_kb: float
@@ -64,19 +64,19 @@ class Soak(NamedTuple):
 
 
 class ServerInProcess(LabelServerProcess):
-    """A label server in this process: what a job leaves behind does not end with a process."""
+    """A label server in this process, where what a job leaves behind stays visible."""
 
     def __init__(self) -> None:
         self._server: LabelServer | None = None
 
     def open(self, setting: dict[str, Any]) -> str:
-        """Let parties in and return the address."""
+        """Start listening and return the address."""
         self._server = LabelServer(Setting(**{**setting, "job": Path(setting["job"])}))
         self._server.limits.watch(self._server.port)
         return f"127.0.0.1:{self._server.port}"
 
     def check(self) -> None:
-        """Nothing that could have ended."""
+        """Do nothing: there is no process that could have ended."""
 
     def stop(self) -> None:
         """Stop listening."""
@@ -85,16 +85,16 @@ class ServerInProcess(LabelServerProcess):
 
 
 def soak(jobs: int, *, as_process: bool = False) -> Soak:
-    """Run so many jobs in a new process; what they left behind."""
+    """Run this many jobs in a new process, and return what they left behind."""
     role = "process" if as_process else "thread"
     found = child_answer("-m", __name__, str(jobs), role, what="The soak")
     return summary([Use(**use) for use in found])
 
 
 def summary(uses: Sequence[Use]) -> Soak:
-    """Compare some jobs after a warm-up, a tenth of all but at least five, with as many at the end.
+    """Compare jobs after a warm-up with as many at the end: a tenth of all, but at least five.
 
-    A thread that ends a moment after its job may be counted after one of five jobs, not after all.
+    Minima are compared, because a thread may end shortly after its job.
     """
     some = min(max(5, len(uses) // 10), len(uses) // 2)
     first, last = uses[some : 2 * some], uses[-some:]
@@ -141,7 +141,7 @@ def _job(
     server: type[LabelServerProcess],
     feature_side: ThreadPoolExecutor,
 ) -> None:
-    """One job that both parties run from the reading of their files to the manifest."""
+    """Run one job of both parties, from reading their files to the manifest."""
     for party in (LABEL_PARTY, PARTY):
         file = federation.folder / party / "job.toml"
         lines = file.read_text().splitlines()

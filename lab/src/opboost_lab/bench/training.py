@@ -1,6 +1,6 @@
-"""``opboost bench train``: fitting on desensitised columns, beside plain training on the same rows.
+"""``opboost bench train``: fitting on desensitised columns, and plain training on the same rows.
 
-Each way runs in a process of its own, so that its peak of memory is its own too.
+Each way runs in its own process, so that its peak memory can be measured.
 """
 
 import statistics
@@ -67,9 +67,7 @@ print(json.dumps({"seconds": seconds, "peak": peak, "fit": peak - before}))
 
 @dataclass(frozen=True, slots=True)
 class TrainTime:
-    """Wall time of ``fit``, its own peak of memory, and that of the whole process with its imports
-    and data.
-    """
+    """Wall time and peak memory of ``fit``, and the peak of the process with imports and data."""
 
     way: str
     rows: int
@@ -91,5 +89,5 @@ def measure(way: str, rows: int, columns: int, repeats: int = 5) -> TrainTime:
 
 
 def run(sizes: tuple[tuple[int, int], ...] = SIZES, repeats: int = 5) -> list[list[TrainTime]]:
-    """Every way on every size."""
+    """Measure every way on every size."""
     return [[measure(way, *size, repeats) for way in WAYS] for size in sizes]

@@ -1,4 +1,4 @@
-"""DP-EBM of ``interpret``: one place holds all raw columns and labels; noise hides the rows."""
+"""DP-EBM of ``interpret``: one party holds all raw columns and labels; noise hides the rows."""
 
 from importlib.metadata import version
 
@@ -7,7 +7,7 @@ from loopback import in_one_process
 
 
 def train(request, data):
-    """Train at (epsilon, delta), with declared bounds, so that nothing comes from the data."""
+    """Train at (epsilon, delta) with declared bounds, so that none are taken from the data."""
     model = DPExplainableBoostingClassifier(
         epsilon=request["epsilon"],
         delta=request["delta"],

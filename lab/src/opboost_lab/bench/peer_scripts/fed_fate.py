@@ -1,6 +1,6 @@
-"""FATE's Hetero SecureBoost between two processes, Paillier with keys of 1,024 bits.
+"""FATE's Hetero SecureBoost between two processes, with 1,024-bit Paillier keys.
 
-Its standalone federation hands messages over in files, so no bytes pass the loopback.
+Its standalone federation passes messages in files, so no bytes cross the loopback.
 """
 
 import json
@@ -15,7 +15,7 @@ PARTIES = [("guest", "9999"), ("host", "10000")]
 
 
 def work(rank, request, trained, folder):
-    """One party: the guest holds the label."""
+    """Run one party; the guest holds the label."""
     import numpy as np
     import pandas as pd
     from fate.arch import Context

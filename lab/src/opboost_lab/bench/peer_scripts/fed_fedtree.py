@@ -7,7 +7,7 @@ from loopback import in_one_process
 
 
 def train(request, data):
-    """Train without privacy, or with gradients under homomorphic encryption."""
+    """Train without privacy, or with homomorphically encrypted gradients."""
     model = FLClassifier(
         n_parties=2,
         mode="vertical",

@@ -1,4 +1,4 @@
-"""The rows of one party, as NVFlare's simulator asks for them."""
+"""Load the rows of one party for NVFlare's simulator."""
 
 import numpy as np
 import xgboost
@@ -6,13 +6,13 @@ from nvflare.app_opt.xgboost.data_loader import XGBDataLoader
 
 
 class PartyLoader(XGBDataLoader):
-    """Columns ``first`` to ``last`` of the table; the label where ``labelled``."""
+    """The columns from ``first`` to before ``last`` and, if ``labelled``, the label."""
 
     def __init__(self, data: str, first: int, last: int, labelled: bool):
         self.data, self.first, self.last, self.labelled = data, first, last, labelled
 
     def load_data(self):
-        """Training rows, and a few of them to be evaluated, which the runner wants."""
+        """Return the training rows, and a few of them for the evaluation that the runner needs."""
         data = np.load(self.data)
         X, y = data["X"][:, self.first : self.last], data["y"] if self.labelled else None
         few = None if y is None else y[:200]

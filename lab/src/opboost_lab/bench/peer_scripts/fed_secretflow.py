@@ -11,7 +11,7 @@ OKAMOTO_UCHIYAMA = {"schema": "ou", "key_pair": {"generate": {"bit_size": 2048}}
 
 
 def work(rank, request, trained, free):
-    """One party; both run the same program, as SecretFlow wants."""
+    """Run one party; both run the same program, as SecretFlow requires."""
     import numpy as np
     import secretflow as sf
     import spu
@@ -65,7 +65,7 @@ def work(rank, request, trained, free):
         device = sf.SPU({"nodes": nodes, "runtime_config": kind})
         model = Xgb(device).train(settings, rows("X"), truth)
     predicted = model.predict(rows("X_test"), to_pyu=label)
-    chances = sf.reveal(next(iter(predicted.partitions.values())))  # training was not waited for
+    chances = sf.reveal(next(iter(predicted.partitions.values())))  # training runs until here
     trained(now())
     if rank == 0:
         np.save(request["out"], np.asarray(chances))

@@ -15,7 +15,7 @@ WORLD = 2
 
 
 def work(rank, request, trained, args):
-    """One party: the first holds the label and its columns, the second the others."""
+    """Run one party: the first holds the label and its columns, the second the others."""
     data, own = np.load(request["data"]), request["own"]
     columns = slice(0, own) if rank == 0 else slice(own, None)
     if args["dmlc_communicator"] == "federated":

@@ -1,4 +1,4 @@
-"""What every script needs: a loopback of its own, its bytes, two parties, and the answer."""
+"""Helpers for all scripts: a separate loopback, its bytes, two parties, and the answer."""
 
 import ctypes
 import fcntl
@@ -14,7 +14,7 @@ NEW_USER, NEW_NET = 0x10000000, 0x40000000
 
 
 def apart():
-    """Move this process into a network of its own, with nothing but a loopback; True if it is."""
+    """Move this process into a new network with only a loopback; return whether that worked."""
     uid, gid = os.getuid(), os.getgid()
     try:
         if ctypes.CDLL(None, use_errno=True).unshare(NEW_USER | NEW_NET):
@@ -33,7 +33,7 @@ def apart():
 
 
 def carried():
-    """Bytes that the loopback has carried so far, or None."""
+    """Return the bytes that the loopback has carried so far, or None."""
     try:
         with open("/proc/self/net/dev") as file:
             line = next(line for line in file if line.strip().startswith("lo:"))
@@ -43,12 +43,12 @@ def carried():
 
 
 def now():
-    """The time, and the bytes carried so far."""
+    """Return the time, and the bytes carried so far."""
     return time.perf_counter(), carried()
 
 
 def ports(count):
-    """Ports that nobody listens on."""
+    """Return free ports."""
     probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     found = [probe.getsockname()[1] for probe in probes]
     for probe in probes:
@@ -57,9 +57,9 @@ def ports(count):
 
 
 def two_parties(work, request, *more):
-    """Run ``work(rank, request, trained, *more)`` as two processes; return when both trained.
+    """Run ``work(rank, request, trained, *more)`` as two processes.
 
-    Each party calls ``trained(now())`` when it has its model.
+    Each calls ``trained(now())`` once it has its model; return the later of the two.
     """
     context = multiprocessing.get_context("fork")
     ended = context.SimpleQueue()
@@ -68,7 +68,7 @@ def two_parties(work, request, *more):
         party.start()
     while any(party.exitcode is None for party in parties):
         if any(party.exitcode for party in parties):
-            os._exit(1)  # the other one would wait; the family's end ends it
+            os._exit(1)  # the other one would wait forever; Family.end kills it
         time.sleep(0.01)
     if any(party.exitcode for party in parties):
         sys.exit(1)
@@ -76,7 +76,7 @@ def two_parties(work, request, *more):
 
 
 def in_one_process(version, train):
-    """Call ``train(request, data)``, which returns a function that predicts rows; answer."""
+    """Time ``train(request, data)``, which returns a function that predicts rows, and answer."""
     import numpy as np
 
     request = json.load(sys.stdin)
@@ -89,7 +89,7 @@ def in_one_process(version, train):
 
 
 def answer(version, before, after):
-    """Print what a job took, as the last line."""
+    """Print the figures of a job as the last line."""
     sent = None if before[1] is None else after[1] - before[1]
     alone = bool(os.environ.get("OPBOOST_APART"))
     seconds = after[0] - before[0]
@@ -99,5 +99,5 @@ def answer(version, before, after):
 
 if __name__ == "__main__":
     os.environ["OPBOOST_APART"] = "yes" if apart() else ""
-    os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that spin take the cores from each other
+    os.environ["OMP_WAIT_POLICY"] = "passive"  # spinning threads take cores from each other
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])

@@ -21,7 +21,7 @@ def opendp():
 
 
 def diffprivlib():
-    """The truncated geometric mechanism, a value at a time."""
+    """The truncated geometric mechanism, one value at a time."""
     from diffprivlib.mechanisms import GeometricTruncated
 
     m = GeometricTruncated(epsilon=epsilon, sensitivity=1, lower=lower, upper=upper)
@@ -29,7 +29,7 @@ def diffprivlib():
 
 
 def python_dp():
-    """Google's library: integer Laplace noise a value at a time."""
+    """Integer Laplace noise by Google's library, one value at a time."""
     from pydp.algorithms.numerical_mechanisms import LaplaceMechanism
 
     m = LaplaceMechanism(epsilon, 1.0)

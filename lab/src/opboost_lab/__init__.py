@@ -1,1 +1,1 @@
-"""The laboratory: the paper reproduced, benchmarks, and every stated figure recomputed."""
+"""The laboratory: a reproduction of the paper, attacks and benchmarks."""

@@ -1,4 +1,4 @@
-"""Models on the paper's data: mechanisms side by side, beside both plain baselines."""
+"""Train models on the paper's data with every mechanism, and both baselines without noise."""
 
 import os
 from collections.abc import Callable
@@ -28,17 +28,17 @@ PARAMS: dict[str, dict[str, Any]] = {
     "stumps": {"max_iter": 80, "max_leaf_nodes": 2, "learning_rate": 0.1},
     "deep": {"n_estimators": 300, "max_depth": 8, "eta": 0.1, "nthread": THREADS},
 }
-"""The paper's: 80 trees of three layers, learning rate 0.1.  Stumps are what its code trains
-(docs/errata.md); deep is a booster that learns its training rows by heart."""
+"""The paper's settings: 80 trees of depth 3, learning rate 0.1.  The paper's code trains ``stumps``
+(docs/errata.md); ``deep`` memorises its training rows."""
 
 STOCK = {"stumps": "hist-gbdt", "deep": "xgboost"}
-"""The library's booster, where our name is that of a setting."""
+"""The booster behind a name that stands for settings."""
 
 MEASURES = {"binary": "AUC", "multiclass": "accuracy", "regression": "R²"}
 
 
 def mechanisms(epsilon: float) -> dict[str, op.Mechanism]:
-    """The paper's mechanisms and ours, at one nominal level."""
+    """Return the paper's mechanisms and ours at one nominal level."""
     found: dict[str, op.Mechanism] = {
         "Clamp-map": op.ClampMap(GRID, epsilon),
         "Global-map": op.GlobalMap(GRID, epsilon),
@@ -56,12 +56,12 @@ def mechanisms(epsilon: float) -> dict[str, op.Mechanism]:
 
 @lru_cache(maxsize=4)
 def load(name: str) -> DataSet:
-    """A data set, read once."""
+    """Return a data set, cached."""
     return (ALL | STAND_INS)[name]()
 
 
 def parted(name: str, seed: int) -> DataSet:
-    """A data set with the split of this seed; one with an official split keeps that."""
+    """Return a data set, split by the seed unless it has an official split."""
     data = load(name)
     if data.task != "regression":
         return data
@@ -79,11 +79,11 @@ def fitted(
     denoise: Any = False,
     budget: Budget | None = None,
 ) -> OpBoostClassifier | OpBoostRegressor:
-    """An estimator trained on desensitised rows; ``seed`` is that of noise and booster.
+    """Return an estimator trained on desensitised rows; ``seed`` seeds the noise and the booster.
 
-    ``mechanism`` is one for all columns, one for each by name, or None where a record budget plans
+    ``mechanism`` is one for all columns, one per column by name, or None if a record budget plans
     them.  ``federboost`` cuts the columns at the training rows' quantiles, as FederBoost does
-    (which tells about the rows), instead of into equal cells.
+    (which reveals something about the rows), instead of into equal cells.
     """
     X, y, _, _ = data.split()
     kind = OpBoostRegressor if data.task == "regression" else OpBoostClassifier
@@ -104,10 +104,7 @@ def fitted(
 
 
 def scores(data: DataSet, estimator: Any, **how: bool) -> dict[str, float]:
-    """How well an estimator predicts the test rows, by every measure of the task.
-
-    They are plain, or released first with ``desensitize=True``.
-    """
+    """Return every measure on test rows: clean, or released first with ``desensitize=True``."""
     _, _, X, y = data.split()
     X = X.select(list(estimator.feature_names_in_))
     if data.task == "regression":
@@ -118,16 +115,13 @@ def scores(data: DataSet, estimator: Any, **how: bool) -> dict[str, float]:
 def score(
     name: str, mechanism: op.Mechanism, seed: int, data: DataSet | None = None, **how: Any
 ) -> float:
-    """Train on desensitised rows, measure on plain test rows: the task's main measure.
-
-    ``how`` are further arguments of :func:`fitted`.
-    """
+    """Train on desensitised rows as :func:`fitted` does; return the main measure on clean rows."""
     data = data or load(name)
     return scores(data, fitted(data, mechanism, seed, **how))[MEASURES[data.task]]
 
 
 def plain(name: str, on_grid: bool, data: DataSet | None = None, **how: Any) -> float:
-    """The same booster without any noise: on raw values, or on the cells of the grid."""
+    """Return the same measure without noise: on raw values, or on the cells of the grid."""
     data = data or load(name)
     return plain_scores(data, on_grid, **how)[MEASURES[data.task]]
 
@@ -135,7 +129,7 @@ def plain(name: str, on_grid: bool, data: DataSet | None = None, **how: Any) -> 
 def plain_scores(
     data: DataSet, on_grid: bool, booster: str = "xgboost", mapping: str = "cells", seed: int = 0
 ) -> dict[str, float]:
-    """The same by every measure of the task; ``seed`` is the booster's."""
+    """Return every measure of the task without noise; ``seed`` is the booster's."""
     X = data.split()[0]
     own = [OwnColumn.of(X, n) for n in X.column_names if n not in data.bounds]
 
@@ -153,7 +147,7 @@ def plain_scores(
 def trained_plainly(
     data: DataSet, matrix: Callable[[Any], Any], booster: str = "xgboost", **settings: Any
 ) -> dict[str, float]:
-    """Train on clean rows, each turned into numbers by ``matrix``, and measure on clean test rows.
+    """Train on clean rows, which ``matrix`` turns into numbers, and measure on clean test rows.
 
     ``settings`` are further fields of a :class:`~opboost.boosting.Problem`.
     """
@@ -167,7 +161,7 @@ def trained_plainly(
 
 
 def measured(data: DataSet, predicted: Any, y_test: Any, classes: Any = None) -> dict[str, float]:
-    """Values, or chances of each class, against the truth, by every measure of the task."""
+    """Return every measure of the task for predictions: values, or the chance of each class."""
     if data.task == "regression":
         error = float(mean_squared_error(y_test, predicted))
         return {"MSE": error, "R²": float(r2_score(y_test, predicted))}
@@ -179,7 +173,7 @@ def measured(data: DataSet, predicted: Any, y_test: Any, classes: Any = None) ->
 
 
 def _quantiles(table: Any, name: str) -> tuple[float, ...]:
-    """Nine rising breakpoints at the deciles, a hair apart where values repeat."""
+    """Return nine rising breakpoints at the deciles, slightly apart where values repeat."""
     raw = as_numbers(name, column(table, name)).astype(np.float64)
     low, high = float(raw.min()), float(raw.max())
     step = (high - low) * 1e-6

@@ -1,4 +1,4 @@
-"""A module's code without the words about it, to tell whether a recorded figure is stale."""
+"""The code of a module without docstrings and comments, to detect stale figures."""
 
 import ast
 import io
@@ -8,7 +8,7 @@ import tokenize
 def code_alone(text: str) -> str:
     """Return a module's code without docstrings, comments and empty lines.
 
-    They change no figure, so a change of them makes no claim stale.
+    None of them can change a figure, so editing them makes no claim stale.
     """
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

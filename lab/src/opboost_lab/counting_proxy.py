@@ -1,4 +1,4 @@
-"""A relay on loopback that counts, and on request keeps, what really goes over a connection."""
+"""A proxy on loopback that counts the bytes of a connection, and can keep them."""
 
 import socket
 import threading
@@ -7,9 +7,9 @@ from typing import Self
 
 
 class CountingProxy:
-    """Listens on a free port and hands bytes on to ``address``, counting both ways.
+    """A proxy on a free port that forwards bytes to ``address`` and back, and counts them.
 
-    With ``keep`` the bytes themselves are in ``sent`` and ``received``, a stream per connection.
+    With ``keep``, ``sent`` and ``received`` hold the bytes, one stream per connection.
     """
 
     def __init__(self, address: str, *, keep: bool = False) -> None:
@@ -37,14 +37,14 @@ class CountingProxy:
                 return
             try:
                 far = socket.create_connection(self._target)
-            except OSError:  # nobody there yet: the caller will try again
+            except OSError:  # nothing listens there yet; the caller will retry
                 near.close()
                 continue
             self.connected(near, far)
 
     def connected(self, near: socket.socket, far: socket.socket) -> None:
-        """Carry bytes both ways between the two ends of a new connection."""
-        for end in (near, far):  # as gRPC does: else each small message waits 40 ms for the last
+        """Forward bytes in both directions of a new connection."""
+        for end in (near, far):  # as gRPC does; otherwise small messages wait 40 ms for an ACK
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for source, sink, upwards in ((near, far, True), (far, near, False)):
             ends = (source, sink, upwards)
@@ -67,6 +67,6 @@ class CountingProxy:
             pass
         finally:
             for end in (source, sink):
-                with suppress(OSError):  # closed by the other direction
-                    end.shutdown(socket.SHUT_RDWR)  # wakes whoever still reads from it
+                with suppress(OSError):  # the other direction closed it
+                    end.shutdown(socket.SHUT_RDWR)  # wakes a thread that still reads
                 end.close()

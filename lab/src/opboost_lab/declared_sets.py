@@ -21,7 +21,7 @@ WHOLE_NUMBERS = {
 
 
 def all_private(data: DataSet) -> DataSet:
-    """The same set with every column private: texts become categories."""
+    """Return the set with every column private; text becomes categories."""
     X, _, X_test, _ = data.split()
     categories = dict(data.categories or {})
     for name in X.column_names:
@@ -32,7 +32,7 @@ def all_private(data: DataSet) -> DataSet:
 
 
 def declared_bounds(data: DataSet) -> dict[str, Any]:
-    """The bounds of a set's columns, with those of whole numbers as such."""
+    """Return the bounds of a set's columns, as ``Integers`` for columns of whole numbers."""
     bounds: dict[str, Any] = dict(data.bounds)
     for column in WHOLE_NUMBERS.get(data.name, ()):
         bounds[column] = Integers(*(int(b) for b in bounds[column]))
@@ -40,25 +40,25 @@ def declared_bounds(data: DataSet) -> dict[str, Any]:
 
 
 def training_task(data: DataSet) -> Any:
-    """The task of a set in the library's words."""
+    """Return the task of a set as the library names it."""
     return "regress" if data.task == "regression" else "classify"
 
 
 def label_settings(data: DataSet, seed: int) -> dict[str, Any]:
-    """How the label party of an experiment trains, without rows held out."""
+    """Return an experiment's settings for the label party, which holds out no rows."""
     shared = {"booster_params": PARAMS["xgboost"], "random_state": seed, "held_out": 0}
     return {"task": training_task(data), **shared}
 
 
 def record_budget(data: DataSet, total: float, pilot: float = 0.0) -> Any:
-    """A record budget for the task of a set."""
+    """Return a record budget for the task of a set."""
     return Budget.record(total, task=training_task(data), pilot=pilot)
 
 
 def feature_plan(
     data: DataSet, names: Sequence[str], total: float, party: str, pilot: float = 0.0
 ) -> Plan:
-    """The plan of a feature party that holds some columns and has a record budget."""
+    """Return the plan of a feature party that holds these columns under a record budget."""
     plan = RecordPlan.of(
         record_budget(data, total, pilot),
         bounds={n: b for n, b in declared_bounds(data).items() if n in names},
@@ -68,6 +68,6 @@ def feature_plan(
 
 
 def party_plan(plan: RecordPlan, party: str) -> Plan:
-    """What a feature party declares that releases by a record budget's plan."""
+    """Return the declarations of a feature party that follows a record budget's plan."""
     names = tuple(str(c.name) for c in plan.columns)
     return Plan(party, plan.columns, (), (), plan.budget, BoosterSection(), names, plan)

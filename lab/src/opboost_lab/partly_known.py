@@ -1,7 +1,7 @@
-"""Rows that a feature party does not have: all of the label party's rows, or the common ones.
+"""Compare training on all rows of the label party with training on the common rows.
 
-The columns are dealt in turn: the label party holds the first, third, ... one, a feature party the
-others.  The feature party knows a random share of the people.
+The label party holds the first, third, ... column, and a feature party the others.  The feature
+party knows a random share of the people.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private, feature_plan, label_settings
 
 MAX_TRAINED_ROWS = 12_000
-"""The label party has this many rows at the most, so that five seeds take minutes."""
+"""The label party gets at most this many rows, so that five seeds take minutes."""
 
 MAX_TEST_ROWS = 8_000
 
@@ -43,7 +43,7 @@ class PartlyKnown:
 
 @cache
 def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> PartlyKnown:
-    """Train in all ways; the seed picks the rows, those in common, and seeds the booster."""
+    """Train all three models; the seed picks the rows and common rows, and seeds the booster."""
     data, rng = all_private(parted(name, seed)), np.random.default_rng(seed)
     train, test = _some(data.train, rng, MAX_TRAINED_ROWS), _some(data.test, rng, MAX_TEST_ROWS)
     data = replace(data, train=train, test=test)
@@ -69,7 +69,7 @@ def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> Pa
 
 
 def _own_alone(data: DataSet, own: pa.Table, seed: int) -> dict[str, float]:
-    """The measures of a model of own columns."""
+    """Return the measures of a model of the label party's own columns."""
     columns = OwnTable.of(own).columns
 
     def matrix(table: pa.Table) -> Any:
@@ -83,6 +83,6 @@ def _some(table: pa.Table, rng: np.random.Generator, most: int) -> pa.Table:
 
 
 def _emptied(column: Any, rows: Any) -> pa.Array:
-    """The column without values in some rows."""
+    """Return the column with missing values in some rows."""
     values = column.combine_chunks()
     return pa.compute.if_else(pa.array(rows), pa.scalar(None, values.type), values)

@@ -1,8 +1,4 @@
-"""Models at record totals: what is left of accuracy when one person's whole record may cost E.
-
-Every figure comes twice: on clean test rows, and on test rows that are released under the same
-budget.
-"""
+"""Train models at record totals, and score them on clean and on released test rows."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,7 +21,7 @@ Way = Literal["record", "Clamp-map", "Piecewise", "Global-map"]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The task's measure on clean and, where asked for, on released test rows."""
+    """The task's measure on clean test rows, and on test rows released under the same budget."""
 
     clean: float
     released: float
@@ -44,10 +40,10 @@ def score(
     released: bool = True,
     **how: Any,
 ) -> Score:
-    """Train at a record total; the seed parts the rows, draws the noise and seeds the booster.
+    """Train at a record total; the seed splits the rows, draws the noise and seeds the booster.
 
-    ``way`` is the record budget's plan, or a mechanism on ten cells whose level is split evenly
-    over all columns.  Without ``released`` only clean test rows are predicted, which is faster.
+    ``way`` is the record budget's plan, or a mechanism on ten cells with its level split evenly
+    over all columns.  Without ``released``, only clean test rows are predicted, which is faster.
     """
     data = all_private(parted(name, seed))
     if rows is not None and rows < data.train.num_rows:
@@ -69,7 +65,7 @@ def trained(
     columns_per_row: int | None = None,
     booster: str = "xgboost",
 ) -> OpBoostClassifier | OpBoostRegressor:
-    """An estimator trained on rows whose columns are all private, at a record total."""
+    """Return an estimator trained at a record total, with every column private."""
     planned = way == "record"
     budget = Budget.record(total, columns_per_row=columns_per_row)
     return fitted(
@@ -83,7 +79,7 @@ def trained(
 
 
 def _even(data: DataSet, way: Way, total: float) -> dict[str, Any]:
-    """One mechanism on ten cells for each column, each at the same part of the total."""
+    """Return a mechanism on ten cells for each column, at an equal share of the total."""
     level = total / (len(data.bounds) + len(data.categories))
     numeric: dict[str, Mechanism] = {
         "Clamp-map": ClampMap(GRID, level / GRID.span),

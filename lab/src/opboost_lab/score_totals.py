@@ -1,6 +1,6 @@
-"""Predictions from released columns and from released scores, at the same total.
+"""Compare predictions from released columns and from released scores, at the same total.
 
-All columns are private, and those of one feature party.  The label party holds the label alone.
+All columns are private and belong to one feature party.  The label party holds only the label.
 """
 
 import tempfile
@@ -35,10 +35,7 @@ class Ways:
 
 @cache
 def ways(name: str, total: float, seed: int) -> Ways:
-    """Train at a record total, then predict test rows in all three ways.
-
-    The columns of the test rows, or their scores, may cost the same total.
-    """
+    """Train at a record total, then predict test rows in all three ways at the same total."""
     data = all_private(parted(name, seed))
     X, y, X_test, y_test = data.split()
     with tempfile.TemporaryDirectory() as folder:
@@ -61,12 +58,12 @@ def ways(name: str, total: float, seed: int) -> Ways:
 
 
 def ids(table: pa.Table) -> list[str]:
-    """Row IDs: rows are numbered."""
+    """Return the row numbers as IDs."""
     return [str(i) for i in range(table.num_rows)]
 
 
 def _channel(data: DataSet, table: pa.Table, total: float, folder: Path) -> MemoryChannel:
-    """A feature party that holds all columns, and releases columns or scores at the total."""
+    """Return a channel to a party that releases all columns, or scores, at the total."""
     names = [*data.bounds, *(data.categories or {})]
     plan = feature_plan(data, names, total, "party 0")
     ledger = Ledger(folder / "ledger", folder / "key", Caps(person=100.0))
@@ -77,10 +74,9 @@ def _channel(data: DataSet, table: pa.Table, total: float, folder: Path) -> Memo
 
 @cache
 def by_party_cost(name: str, seed: int) -> float:
-    """What plain training loses on clean rows when each tree keeps to one of two parties.
+    """Return what training without noise loses if each tree uses the columns of one party only.
 
-    The columns are dealt to the parties in turn, and nobody adds noise.  A category is its place in
-    the list of them.
+    Every second column belongs to the second party.  A category counts as its place in the list.
     """
     data = all_private(parted(name, seed))
     names = [*data.bounds, *(data.categories or {})]

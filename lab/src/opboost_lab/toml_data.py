@@ -1,4 +1,4 @@
-"""Tables of data that stand beside the code, in TOML."""
+"""Read the TOML files that are stored next to the code."""
 
 import tomllib
 from functools import cache
@@ -8,6 +8,6 @@ from typing import Any
 
 @cache
 def toml_data(package: str, name: str) -> dict[str, Any]:
-    """The file ``name.toml`` of a package."""
+    """Return the content of ``name.toml`` in a package."""
     file = resources.files(package).joinpath(f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
 """Attacks on what parties send, by record total: docs/attacks.md.
 
-On a person's released record: ``linkage`` and ``attributes``, which read ``released_records``.
-On labels, from what a curious party is told: ``labels``.
+``linkage`` and ``attributes`` attack a person's released record (``released_records``); ``labels``
+and ``invented_columns`` infer labels from the messages that a feature party receives.
 """

@@ -1,4 +1,4 @@
-"""Attribute recovery: which quarter of a column's range, or which category, has a person."""
+"""Attribute recovery: guess a person's quarter of a column's range, or category."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +29,7 @@ ATTACKED, KNOWN = 2_000, 6_000
 """People who are attacked, and others whose true columns and labels the attacker knows."""
 
 DRAWS = 64
-"""Posterior draws of each record; the label party takes the most frequent answer."""
+"""Posterior draws per record; the label party takes the most frequent answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def recovered(data: DataSet, total: float, seed: int, attacked: int, known: int)
 
 
 def answers(column: PrivateColumn) -> IntArray:
-    """The answer that each cell of a column counts as: its quarter, or its category."""
+    """Return the answer that each cell of a column counts as: its quarter, or its category."""
     mechanism = column.mechanism
     if isinstance(mechanism, NominalMechanism):
         return np.arange(len(mechanism.categories))
@@ -98,7 +98,7 @@ def _by_answer(chances: FloatArray, parts: IntArray) -> FloatArray:
 def _by_label_party(
     records: ReleasedRecords, data: DataSet, y: Any, attacked: int, seed: int
 ) -> dict[Any, IntArray]:
-    """The likeliest answers by the denoiser that the label party fits to all released records."""
+    """Return the likeliest answers by the label party's denoiser, fitted to all records."""
     release = from_sample(records.columns, records.released, records.sent)
     target = Target.of_numbers(y) if data.task == "regression" else Target.of_classes(y)
     settings = TrainingSettings.of("xgboost", PARAMS["xgboost"], True, seed)

@@ -1,9 +1,9 @@
-"""A dishonest feature party: it invents columns, and reads labels off the weights of its pilot.
+"""A dishonest feature party that invents columns and reads labels off the weights of its pilot.
 
-It singles some people out.  Each invented column puts each of them on one of two sides at random,
-and everybody else in the middle.  A column of higher weight splits them more as the labels do, one
-way or the other.  So the products of two people's sides, added up over the columns by weight, are
-larger where the labels are equal, and the first eigenvector splits by label.
+It singles out some people.  Each invented column puts each of them on one of two sides at random,
+and everybody else in the middle.  The higher a column's weight, the more closely its sides follow
+the labels or their opposite.  So the products of two people's sides, summed over the columns by
+weight, are larger if their labels are equal, and the first eigenvector separates the labels.
 """
 
 import tempfile
@@ -28,7 +28,7 @@ PEOPLE, TARGETS = 1_100, 200
 """People in the job, as a pilot needs a thousand, and those who are singled out."""
 
 LEVEL = 20.0
-"""The level that is declared for each column: next to no noise."""
+"""The level declared for each column: almost no noise."""
 
 
 class _GoneError(Exception):
@@ -39,7 +39,7 @@ class DishonestParty(CuriousParty):
     """A party that leaves as soon as it has the weights."""
 
     def take_weights(self, weights: Weights) -> None:
-        """Leave."""
+        """Keep the weights and leave."""
         self.weights = weights
         raise _GoneError
 
@@ -47,7 +47,7 @@ class DishonestParty(CuriousParty):
 def read_off(
     y: Any, targets: int, columns: int, seed: int, weights_epsilon: float | None = None
 ) -> Any:
-    """Scores that order the first people by label, up to a swap of the two ends."""
+    """Return scores that order the singled-out people by label, ascending or descending."""
     sides = np.random.default_rng(seed).choice([-1, 1], (targets, columns))
     whole = np.vstack([sides, np.zeros((len(y) - targets, columns), dtype=np.int64)])
     table = pa.table({f"c{j}": side for j, side in enumerate(whole.T)})
@@ -66,7 +66,7 @@ def read_off(
 
 @cache
 def by_columns(name: str, columns: int, seed: int, weights_epsilon: float | None = None) -> float:
-    """The AUC on labels of one of the paper's sets, from the better of both ends."""
+    """Return the AUC on labels of one of the paper's sets, in the better direction."""
     data = parted(name, seed)
     _, y = some_people(data, PEOPLE, seed)
     scores = read_off(y, TARGETS, columns, seed, weights_epsilon)

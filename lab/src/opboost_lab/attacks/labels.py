@@ -1,9 +1,9 @@
-"""Label inference: what a feature party finds out about labels from what the label party tells it.
+"""Label inference: what a feature party learns about labels from the label party's messages.
 
-The party has the true columns of its people, and knows from elsewhere in which direction each
-column goes with the label, such as "older people earn more".  It adds the columns up in these
+The party has the true columns of its people, and knows from elsewhere the direction in which each
+column is related to the label, such as "older people earn more".  It adds up the columns in these
 directions, each with the weight that a message gives it.  The area under the ROC curve (AUC) says
-how well the sum puts people with the label before those without.
+how well the sum ranks people with the label above those without.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ from opboost_lab.declared_sets import all_private, feature_plan
 from opboost_lab.score_totals import ID, ids
 
 PEOPLE, SCORED = 6_000, 50
-"""People whom the parties share, and those of them whose scores are asked for."""
+"""People whom the parties share, and how many of them are scored."""
 
 PILOT = 0.2
 
@@ -49,25 +49,25 @@ class CuriousParty(FeatureParty):
         super().__init__(table, plan, ledger=ledger, ids=ID, name="shop", **more)
 
     def take_weights(self, weights: Weights) -> None:
-        """Note the weights of columns."""
+        """Keep the weights of columns."""
         self.weights = weights
         super().take_weights(weights)
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """Note the values that are asked for."""
+        """Keep the queried values."""
         self.values = super().answer(query)
         return self.values
 
     def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
-        """Note the trees."""
+        """Keep the trees."""
         self.trees = task.score_model().trees
         return super().score_release(welcome, task)
 
 
 def trained_with(party: CuriousParty, y: Any, seed: int, **settings: Any) -> Any:
-    """Train with a party that holds all columns; the label party holds the label alone.
+    """Train with a party that holds all columns; the label party holds only the label.
 
-    The seed is that of the booster; noise is cryptographic, as between any parties.
+    The seed is the booster's; the noise is cryptographic, as between real parties.
     """
     names = [str(i) for i in range(len(y))]
     bank = LabelParty(None, y, ids=names, random_state=seed, held_out=0, **settings)
@@ -79,9 +79,9 @@ class Inference:
     """The AUC with which a party infers its people's labels, averaged over classes.
 
     Attributes:
-        nothing: From its columns and their directions alone, or after a query for all values.
+        nothing: Only from its columns and their directions, or after a query for all values.
         query: With the split query for the values that the model used.
-        weights: With the weights of its columns that a pilot led to.
+        weights: With the weights of its columns after a pilot.
         trees: From the trees over its columns, which need no directions.
         ceiling: From a model of its true columns and the labels of the other half of the people.
     """
@@ -129,7 +129,7 @@ def inferred(data: DataSet, total: float, seed: int, people: int) -> Inference:
 
 
 def values_that_differ(data: DataSet, total: float, seed: int, people: int, ask: Ask) -> int:
-    """How many values a split query asks for only with the true labels, or only with shuffled ones.
+    """Return how many values are queried either with true or with shuffled labels, but not both.
 
     Both jobs have the same release.
     """
@@ -148,11 +148,10 @@ def values_that_differ(data: DataSet, total: float, seed: int, people: int, ask:
 def features(
     X: pa.Table, plan: Plan, asked: SplitValues, whole: SplitValues
 ) -> tuple[FloatArray, FloatArray]:
-    """Columns as numbers of equal spread, and the weights that a split query gives them.
+    """Return the columns as standardised numbers, and the weights that a split query gives them.
 
-    A value is its place among the values asked for.  A column weighs as much as the share of its
-    values that is asked for, beside the largest such share; a category, of which nothing is asked,
-    weighs 1.
+    A number counts as its rank among the queried values, and its column's weight is the queried
+    share of its values over the largest such share.  A category is not queried and has weight 1.
     """
     cuts, possible = ({v.column: v.values for v in told.columns} for told in (asked, whole))
     most = max(len(values) / len(possible[k]) for k, values in cuts.items())
@@ -172,7 +171,7 @@ def features(
 
 
 def classes_of(data: DataSet, y: Any) -> BoolArray:
-    """``[person, class]``: every class of several, the second of two, the upper half of numbers."""
+    """Return ``[person, class]``: every class, the second of two, or the upper half of numbers."""
     if data.task == "regression":
         return np.asarray(y > np.median(y))[:, None]
     labels = np.unique(y)
@@ -180,19 +179,19 @@ def classes_of(data: DataSet, y: Any) -> BoolArray:
 
 
 def mean_auc(scores: FloatArray, labels: BoolArray) -> float:
-    """The AUC, averaged over classes."""
+    """Return the AUC averaged over classes."""
     pairs = zip(labels.T, scores.T, strict=True)
     return float(np.mean([roc_auc_score(of, score) for of, score in pairs]))
 
 
 def _added_up(values: FloatArray, weights: FloatArray, labels: BoolArray) -> FloatArray:
-    """The features added up, each in the direction in which it goes with the class."""
+    """Return the sum of the features, each in the direction of its relation to the class."""
     direction = np.sign(values.T @ (labels - labels.mean(axis=0)))
     return np.asarray(values @ (weights[:, None] * direction))
 
 
 def _by_model(data: DataSet, rows: FloatArray, y: Any, labels: BoolArray, seed: int) -> FloatArray:
-    """Scores of each half of the people by a model of the other half."""
+    """Return scores of each half of the people by a model of the other half."""
     task: Any = data.task
     classes, coded = np.unique(y, return_inverse=True)
     target, count = (y.astype(float), 0) if task == "regression" else (coded, len(classes))

@@ -1,4 +1,4 @@
-"""Linkage: whose record is it, asks somebody who stole a table with everybody's true columns."""
+"""Linkage: an attacker with a stolen table of true columns guesses whose record it is."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -13,10 +13,10 @@ from opboost_lab.attacks.released_records import ReleasedRecords, some_people, u
 from opboost_lab.declared_sets import all_private
 
 PEOPLE, TOP = 1_000, 10
-"""People in the stolen table, all as likely before a release is seen; names on a short list."""
+"""People in the stolen table, all equally likely before a release; names on a short list."""
 
 TIE = 1e-9
-"""Logarithms of likelihoods this near are equal but for rounding."""
+"""Log-likelihoods that differ by less are equal except for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Linkage:
 def linked(records: ReleasedRecords) -> Linkage:
     """Compare every record with every person of the stolen table, by exact likelihood.
 
-    With equal priors nobody names the right person more often than by the largest likelihood.
+    With equal priors, no attacker is right more often than one who names the likeliest person.
     """
     columns = [records.evidence[name][:, cells] for name, cells in records.cells.items()]
     likelihood = np.sum(columns, axis=0)

@@ -1,4 +1,4 @@
-"""Released records as an attacker reads them who knows the public mechanisms."""
+"""Released records, as read by an attacker who knows the public mechanisms."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ReleasedRecords:
     """People's true cells, and what their released records say about them.
 
     Attributes:
-        cells: By column the true cell of each person, counted from 0.
-        evidence: By column ``[person, cell]``: how likely the person's release is if this cell is
-            true, as a logarithm, up to a constant of the person; 0 where nothing was sent.
+        cells: By column, the true cell of each person, counted from 0.
+        evidence: By column, ``[person, cell]``: the log-likelihood of the person's release if this
+            cell is true, up to a constant per person; 0 if nothing was sent.
         released: The release itself.
         sent: The share of people who send each column.
         total: The most that is revealed about one person.
@@ -59,7 +59,7 @@ class ReleasedRecords:
 
 
 def log_likelihoods(column: PrivateColumn, released: list[OutColumn]) -> FloatArray:
-    """``[person, cell]``: the logarithm of the chance of what was sent, exact up to a constant."""
+    """Return ``[person, cell]``: the log-likelihood of what was sent, exact up to a constant."""
     mechanism, unsent = column.mechanism, released[0].missing
     if not isinstance(mechanism, NominalMechanism):
         outputs = outputs_of(mechanism, released[0].values, unsent)
@@ -71,12 +71,12 @@ def log_likelihoods(column: PrivateColumn, released: list[OutColumn]) -> FloatAr
 
 
 def first_cell(column: PrivateColumn) -> int:
-    """The number of a column's first cell."""
+    """Return the number of a column's first cell."""
     return column.mechanism.domain.L if isinstance(column.mechanism, Mechanism) else 0
 
 
 def under_record_budget(data: DataSet, total: float, seed: int) -> Desensitizer:
-    """Release every column of a set under a record budget."""
+    """Return a desensitizer that releases every column of a set under a record budget."""
     return Desensitizer(
         bounds=declared_bounds(data),
         categories=data.categories or None,
@@ -86,7 +86,7 @@ def under_record_budget(data: DataSet, total: float, seed: int) -> Desensitizer:
 
 
 def some_people(data: DataSet, people: int, seed: int) -> tuple[pa.Table, Any]:
-    """The true columns and the labels of people picked at random."""
+    """Return the true columns and the labels of people picked at random."""
     chosen = np.random.default_rng(seed).permutation(data.train.num_rows)[:people]
     X, y, _, _ = data.split()
     return X.take(pa.array(chosen)), y[chosen]

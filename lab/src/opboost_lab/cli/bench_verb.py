@@ -1,4 +1,4 @@
-"""``opboost bench``: speed, side by side with peers, as ratios."""
+"""``opboost bench``: benchmarks, most of them against peers in the same run."""
 
 from __future__ import annotations
 
@@ -90,19 +90,16 @@ class Asked(NamedTuple):
     format: Format
 
     def busy(self, what: str) -> AbstractContextManager[object]:
-        """Say on a terminal what is measured meanwhile."""
+        """Show on a terminal what is being measured."""
         return self.console.status(what) if self.console.is_terminal else nullcontext()
 
     def followed(self, found: Iterable[Found], what: str, total: int) -> list[Found]:
-        """Everything that is found, with a bar that grows meanwhile."""
+        """Return everything that is found, and show a progress bar meanwhile."""
         hidden = not self.console.is_terminal
         return list(track(found, what, total, console=self.console, transient=True, disable=hidden))
 
     def show(self, title: str, rows: Sequence[Mapping[str, Any]], caption: str = "") -> None:
-        """Print rows by column as a table, if text is asked for.
-
-        The first column holds words, and the others hold figures.
-        """
+        """Print rows as a table of words and then figures, if the format is text."""
         if self.format is not Format.text:
             return
         table = Table(title=title, caption=caption or None)
@@ -130,7 +127,7 @@ def _sampling(asked: Asked) -> object:
 
 
 def _speeds(result: Result) -> list[dict[str, str | float]]:
-    """The rate of every mechanism and peer, and its ratio to numpy, to peers and to AES."""
+    """Return the rate of every mechanism and peer, and its ratio to numpy, peers and AES."""
 
     def over(timing: Timing, other: Timing) -> str | float:
         return "FAILED" if timing.problem or other.problem else other.median / timing.median
@@ -307,7 +304,7 @@ def _machine() -> str:
 
 
 def shown(value: float) -> str:
-    """Three digits of a figure, and all those before the point.
+    """Return a figure with three digits, or with all digits before the point.
 
     >>> shown(0.12345), shown(12.345), shown(1234.5), shown(300_000)
     ('0.123', '12.3', '1,234', '300,000')

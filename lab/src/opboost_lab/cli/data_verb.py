@@ -1,4 +1,4 @@
-"""``opboost data``: the data sets of the experiments: which there are, where, and get them."""
+"""``opboost data``: list, locate and fetch the data sets of the experiments."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ def show(
     verify: Annotated[bool, typer.Option("--verify", help="Compare checksums too.")] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """List the data sets, and which are here.
+    """List the data sets, and say which are here.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def fetch(
 
 @data.command()
 def path(format: FormatOption = Format.text) -> None:
-    """Print the folder where data sets lie, or would lie.
+    """Print the folder of the data sets, whether or not it exists.
 
     \b
     Example:

@@ -92,10 +92,7 @@ def reproduce(
 
 
 def _list(known: list[Artefact], format: Format) -> None:
-    """Print what can be reproduced: label, title, rough time, and the data it needs.
-
-    Extras are none of it: ``opboost-lab`` installs them all.
-    """
+    """Print what can be reproduced: label, title, rough time, and the data it needs."""
     from opboost_lab.reproduce.task import Scope
 
     lines: list[dict[str, Any]] = [

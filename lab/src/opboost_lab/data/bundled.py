@@ -1,7 +1,6 @@
-"""Data that scikit-learn ships, for a quick look where the paper's sets are not here.
+"""Data sets of scikit-learn, for a quick run without the paper's data.
 
-Bounds are declared in ``columns.toml``, as round numbers around what the sets' published
-descriptions say.
+``columns.toml`` declares their bounds: round numbers based on the published descriptions.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from opboost_lab.data.datasets import DataSet, declared_bounds, halves
 
 
 def breast_cancer() -> DataSet:
-    """Malignant or benign; five measurements are private, ten the label party's own."""
+    """Return tumours, malignant or benign: five private measurements, ten of the label party."""
     bounds = declared_bounds("breast_cancer")
     found = load_breast_cancer(as_frame=True)
     names = [c for c in found.data.columns if c in bounds or c.endswith("error")]
@@ -25,7 +24,7 @@ def breast_cancer() -> DataSet:
 
 
 def digits() -> DataSet:
-    """Handwritten digits of 4 × 4 blocks, each of four pixels from 0 to 16; all private."""
+    """Return handwritten digits: 4 × 4 private blocks, each of four pixels from 0 to 16."""
     found = load_digits()
     blocks = found.images.reshape(-1, 4, 2, 4, 2).sum(axis=(2, 4)).reshape(-1, 16)
     bounds = {f"block{i}": (0.0, 64.0) for i in range(1, 17)}
@@ -34,7 +33,7 @@ def digits() -> DataSet:
 
 
 def diabetes() -> DataSet:
-    """How far an illness has gone after a year; nine measurements are private."""
+    """Return the progress of diabetes after a year: nine private measurements."""
     bounds = declared_bounds("diabetes")
     found = load_diabetes(as_frame=True, scaled=False)
     table = pa.table({**_columns(found.data), "progress": found.target.to_numpy()})
@@ -52,4 +51,4 @@ BUNDLED: dict[str, Callable[[], DataSet]] = {
     "CASP": diabetes,
     "Industrial": diabetes,
 }
-"""Which set stands in for which of the paper's."""
+"""The stand-in for each of the paper's sets."""

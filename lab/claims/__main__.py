@@ -1,6 +1,6 @@
 """Run claims and write ``docs/claims.json``.
 
-Several runs may work side by side, because each changes only its own lines of the file.
+Several runs may work at the same time, because each changes only its own lines of the file.
 """
 
 import argparse

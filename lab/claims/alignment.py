@@ -21,11 +21,11 @@ from opboost_lab.counting_proxy import CountingProxy
 
 TREES = {"num_boost_round": 1, "max_depth": 1}
 SAMPLE = 20_000
-"""Scalar multiplications that are timed before each run, and again after it."""
+"""Scalar multiplications timed before each run, and again after it."""
 
 
 class Run(NamedTuple):
-    """The cost of an alignment, beside 4 scalar multiplications per ID, timed before and after."""
+    """The cost of an alignment, and of 4 scalar multiplications per ID, timed before and after."""
 
     seconds: float
     """From the first blinded ID to the common rows."""

@@ -1,4 +1,4 @@
-"""The auditor at up to 10⁸ samples per value, on sound mechanisms and on broken ones."""
+"""The auditor at up to 10⁸ samples per value, on sound and on broken mechanisms."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""What a claim is, how it is judged, and which sources it may cover."""
+"""What a claim is, how it is judged, and packages that it may cover."""
 
 import math
 import statistics
@@ -49,7 +49,7 @@ class Claim:
     """Whether the claim is known to fail so far; its figure is recorded nevertheless."""
 
     def judge(self) -> dict[str, object]:
-        """Recompute the figure; of several values, the middle counts and the range is recorded."""
+        """Recompute the figure; of several values, take the middle and record the range."""
         line: dict[str, object] = {
             "name": self.name,
             "where": self.where,

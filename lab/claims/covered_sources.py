@@ -41,7 +41,7 @@ def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
 
 @cache
 def _code_of(path: Path, changed: int) -> bytes:
-    """Return the code of a file, which is read once for all claims that cover it."""
+    """Return the code of a file, cached for all claims that cover it."""
     return code_alone(path.read_text(encoding="utf-8")).encode()
 
 

@@ -1,7 +1,4 @@
-"""``denoise="auto"`` on data sets other than the paper's: docs/denoising-results.md.
-
-Needs ``OPBOOST_DATA``.
-"""
+"""``denoise="auto"`` on other data sets: docs/denoising-results.md.  Needs ``OPBOOST_DATA``."""
 
 import statistics
 from collections.abc import Callable
@@ -87,7 +84,6 @@ def gain(name: str, epsilon: float, seed: int) -> float:
 
 
 def gains(name: str) -> list[float]:
-    """Return the mean gain at each level."""
     return [statistics.mean(gain(name, e, s) for s in SEEDS) for e in EPSILONS]
 
 

@@ -1,7 +1,4 @@
-"""``denoise="auto"`` against noisy rows, for more mechanisms: docs/denoising-results.md.
-
-Needs ``OPBOOST_DATA``; long.
-"""
+"""More mechanisms, denoised: docs/denoising-results.md.  Needs ``OPBOOST_DATA``; long."""
 
 import statistics
 from functools import partial

@@ -1,7 +1,4 @@
-"""The stand-in for the paper's industrial set: docs/denoising-results.md.
-
-Needs ``OPBOOST_DATA``; long.
-"""
+"""The industrial set's stand-in: docs/denoising-results.md.  Needs ``OPBOOST_DATA``; long."""
 
 from functools import cache, partial
 

@@ -1,4 +1,4 @@
-"""Full disks, broken connections, clocks and second starts, and the share that jobs survive."""
+"""Full disks, broken connections, clocks and second starts: the share that jobs survive."""
 
 import sys
 from collections.abc import Callable, Mapping

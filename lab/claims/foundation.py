@@ -50,7 +50,6 @@ ADJ_MAPS = [  # cells, theta, epsilon, alpha, the exact level over the nominal o
 
 
 def exact_ratio(mechanism: op.Mechanism, epsilon: float) -> float:
-    """Return the exact level as a multiple of the nominal one."""
     return mechanism.exact_epsilon() / epsilon
 
 

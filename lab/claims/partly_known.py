@@ -16,7 +16,7 @@ TOTAL = 8
 
 
 def over(data: str, other: str) -> list[float]:
-    """Return what a model of all rows gains over another on clean test rows, for each seed."""
+    """Return what a model of all rows gains over another one on clean test rows, for each seed."""
     found = [partly_known(data, TOTAL, seed) for seed in SEEDS]
     return [each.mine - getattr(each, other) for each in found]
 

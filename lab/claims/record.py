@@ -31,7 +31,6 @@ EVEN: dict[Way, object] = {"Piecewise": "auto", "Clamp-map": "auto", "Global-map
 
 
 def less_an_error(values: Sequence[float]) -> float:
-    """Return the mean less its standard error."""
     return fmean(values) - stdev(values) / len(values) ** 0.5
 
 
@@ -46,7 +45,7 @@ def even(data: str, total: float, way: Way) -> list[float]:
 
 
 def without_noise(data: str) -> list[float]:
-    """Return scores of plain training on raw values, which no party could do."""
+    """Return scores of plain training on raw values, which no party could do alone."""
     return [plain(data, on_grid=False, data=all_private(parted(data, seed))) for seed in SEEDS]
 
 

@@ -1,7 +1,4 @@
-"""Accuracy at a record total grows with the number of rows: docs/record-budgets.md.
-
-Needs ``OPBOOST_DATA``; long.
-"""
+"""Accuracy at a record total by rows: docs/record-budgets.md.  Needs ``OPBOOST_DATA``; long."""
 
 from functools import partial
 

@@ -32,7 +32,6 @@ def planned(data: str, total: float) -> int:
 
 
 def mean(data: str, total: float, sent: int) -> float:
-    """Return the mean score over the seeds."""
     return statistics.fmean(scored(data, total, seed, sent).clean for seed in SEEDS)
 
 

@@ -1,7 +1,4 @@
-"""Figures about speed and memory: docs/speed.md.
-
-Everything is measured in one run on one core; ratios are of medians.
-"""
+"""Speed and memory, in one run on one core, with ratios of medians: docs/speed.md."""
 
 import csv
 import random

@@ -69,7 +69,6 @@ def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> Pa
 
 
 def _own_alone(data: DataSet, own: pa.Table, seed: int) -> dict[str, float]:
-    """Return the measures of a model of the label party's own columns."""
     columns = OwnTable.of(own).columns
 
     def matrix(table: pa.Table) -> Any:
@@ -83,6 +82,5 @@ def _some(table: pa.Table, rng: np.random.Generator, most: int) -> pa.Table:
 
 
 def _emptied(column: Any, rows: Any) -> pa.Array:
-    """Return the column with missing values in some rows."""
     values = column.combine_chunks()
     return pa.compute.if_else(pa.array(rows), pa.scalar(None, values.type), values)

@@ -221,7 +221,6 @@ def _joined(
     *more: str,
     watch: Callable[[Mapping[str, subprocess.Popen[str]]], None] = lambda started: None,
 ) -> None:
-    """Start parties at the same moment and wait for them."""
     with ExitStack() as stack:
         started = {
             name: stack.enter_context(

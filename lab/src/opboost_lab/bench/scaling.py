@@ -67,10 +67,7 @@ def points(rows: Sequence[int] = ROWS, base: Point = BASE) -> list[tuple[str, Po
 def run(
     chosen: Sequence[tuple[str, Point]], repeats: int = 1, folder: Path | None = None
 ) -> Iterator[Measured]:
-    """Yield the fastest of several tries at each point, since other work only adds time.
-
-    ``folder`` chooses the disk.
-    """
+    """Yield each point's fastest try, as other work only adds time; ``folder`` sets the disk."""
     for axis, point in chosen:
         tries = [measure(point, axis, folder) for _ in range(repeats)]
         yield min(tries, key=lambda m: m.seconds)

@@ -217,7 +217,6 @@ def _load(asked: Asked) -> object:
 
 
 def _scale(asked: Asked) -> object:
-    """Measure the points, and fit how they grow."""
     from opboost_lab.bench.scaling import ROWS, growth, points, run
 
     chosen = points(asked.rows or (ROWS[:2] if asked.quick else ROWS))

@@ -32,10 +32,7 @@ def table(header: Iterable[str], rows: Iterable[Row]) -> bytes:
 
 
 def plain_rows(raw: bytes, columns: int) -> Iterator[Row]:
-    """Yield rows without blanks before values, empty lines, remarks and full stops after labels.
-
-    A remark is a line that starts with a bar.
-    """
+    """Yield rows of values, without leading blanks, empty lines, ``|`` remarks and final stops."""
     for number, line in enumerate(raw.decode("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("|"):
             continue

@@ -105,7 +105,6 @@ def declared_bounds(name: str) -> dict[str, tuple[float, float]]:
 
 
 def _halves_of(name: str, without: str = "") -> tuple[pa.Table, pa.Table]:
-    """Return the published halves of a set, without one of their columns."""
     dropped = [without] if without else []
     train, test = (read_table(f"{name}_{half}").drop_columns(dropped) for half in ("train", "test"))
     return train, test

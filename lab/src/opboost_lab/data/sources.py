@@ -179,7 +179,6 @@ def _otherwise(wanted: Source) -> str:
 
 
 def _loaded(wanted: Source, download: Download, told: Told) -> bytes:
-    """Return a publisher's file, complete and with the right checksum."""
     url, name = download.url, download.url.rsplit("/", 1)[-1]
     known = f"sha256:{download.sha256}" if download.sha256 else None
     loader = pooch.HTTPDownloader(

@@ -43,7 +43,6 @@ def nominal(scope: Scope) -> list[Method]:
 
 
 def _tasks(scope: Scope, column: ColumnChoice) -> dict[Method, Task]:
-    """Return a task for each method, over all levels."""
     levels, seeds = list(scope.epsilons), list(scope.repeats())
     about: Json = {"values": column.name, "grid": [DOMAIN.L, DOMAIN.R], "rows": column.rows}
     about |= {"epsilons": levels, "seeds": seeds}

@@ -96,7 +96,6 @@ def tasks(source: Source, scope: Scope) -> list[Task]:
 
 
 def _record_tasks(study: Study, way: Way) -> dict[float, list[Task]]:
-    """Return the models at record totals, by total."""
     totals = QUICK_TOTALS if study.scope.quick else TOTALS
     seeds = [FIRST_RECORD_SEED + s for s in study.seeds]
     return {total: [study.record_task(way, total, s) for s in seeds] for total in totals}
@@ -166,7 +165,6 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
 
 
 def _record_curves(study: Study) -> list[Curve]:
-    """Return the curves of plain training and of models at record totals."""
     curves = []
     for way, label in RECORDS.items():
         points = {total: study.scores(ts) for total, ts in _record_tasks(study, way).items()}
@@ -193,7 +191,6 @@ def _record_grid(study: Study) -> Grid:
 def _rows(
     study: Study, chosen: Iterable[Line | Plain], levels: Sequence[float], measure: str
 ) -> Rows:
-    """Return mean scores by line and level."""
     return tuple((line.label, *(study.mean(line, e, measure) for e in levels)) for line in chosen)
 
 

@@ -52,10 +52,7 @@ class Pair:
 
     @property
     def p(self) -> float:
-        """The chance of a gain this large if there is none (one-sided paired t-test).
-
-        Of equal gains, only the sign counts.
-        """
+        """The p-value of a one-sided paired t-test; of equal gains, only the sign counts."""
         if len(self.gains) < 2 or self.error == 0:
             return 0.5 ** len(self.gains) if self.mean > 0 else 1.0
         return float(student.sf(self.mean / self.error, len(self.gains) - 1))

@@ -67,7 +67,6 @@ def _show(scope: Scope, results: Results) -> Finding:
     worst = noise["CASP", SLOW]
 
     def whole(booster: str, name: str, method: str, sampler: str) -> float | None:
-        """Return the milliseconds of desensitising and training."""
         alone: float | None = noise[name, method].get(sampler)
         rest: float = results[_training(scope, name, booster, method)]["ms"]
         return None if alone is None else alone + rest

@@ -36,7 +36,6 @@ class _Asked:
         return np.asarray(rise[self.queries[:, 1] + 1] - rise[self.queries[:, 0]])
 
     def error(self, shares: FloatArray) -> float:
-        """Return the mean squared error of answers."""
         return float(np.mean((shares - self.true) ** 2))
 
 

@@ -1,7 +1,4 @@
-"""Milliseconds of a whole training run: desensitising by three samplers, and all the rest.
-
-All are processor time on one thread.
-"""
+"""Processor milliseconds of a training run on one thread: three samplers, and all the rest."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Attacks by record total: they grow with it, stay below its ceiling, and expose faults."""
+"""Attacks by record total: they grow with it, stay below its ceiling, and reveal faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["north", "south", "east"]
 
 
 def people(count=3000, seed=0):
-    """Return made-up people: three numeric columns and one of categories, with a common cause."""
+    """Return invented people: three numeric columns and one of categories, with a common cause."""
     rng = np.random.default_rng(seed)
     cause = rng.normal(size=count)
     table = pa.table(

@@ -1,4 +1,4 @@
-"""Peers run separately; a failed one is reported and stops nobody; nothing is left behind."""
+"""Peers run separately; a failing peer is reported, stops no other, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_time_and_bytes_of_few_trees_are_extrapolated_by_their_difference():
     assert ran.auc["small"][0] < whole.auc["small"][0]  # the score after three trees
 
 
-def test_a_peer_that_does_not_install_in_time_is_told(monkeypatch, tmp_path):
+def test_a_peer_that_does_not_install_in_time_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     needy = replace(ABSENT, needs="It needs libntl44.")
     (ran,) = run((needy,), TABLES, install_limit=0.01)

@@ -40,7 +40,7 @@ def silent(done, total, what):
 
 
 def touched(folder: str, name: str, seconds: float = 0.0):
-    """A measurement that leaves a trace each time it runs."""
+    """Write a line to a file each time this measurement runs."""
     with open(Path(folder) / "runs", "a") as file:
         file.write(f"{name}\n")
     time.sleep(seconds)
@@ -211,7 +211,7 @@ def test_files_hold_every_point_and_cell(tmp_path):
     assert found.shown[0].finding.headlines[0].ratio == 0.5
 
 
-def test_a_run_that_is_killed_is_taken_up_where_it_was(tmp_path):
+def test_a_killed_run_is_resumed_where_it_stopped(tmp_path):
     """Eight measurements of half a second run on worker processes, which are killed midway."""
     program = (
         "import sys; from pathlib import Path\n"

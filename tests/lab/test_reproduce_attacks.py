@@ -1,4 +1,4 @@
-"""Attacks: none beats the best possible one; order can be read off, but not through much noise."""
+"""Attacks: none beats the best possible one; order reveals values, unless noise is large."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost_lab.reproduce.task import Scope
 PRIOR = np.array([0.05, 0.3, 0.1, 0.25, 0.02, 0.18, 0.1])
 
 
-def test_order_is_read_off_by_who_knows_the_distribution():
+def test_order_reveals_values_if_the_distribution_is_known():
     rng = np.random.default_rng(0)
     x = rng.choice(7, 20_000, p=PRIOR)
     key = b"k" * 32
@@ -65,7 +65,7 @@ def test_the_best_possible_is_the_best_of_all_rules():
         assert attacks.best_possible(prior, channel, k) == pytest.approx(best)
 
 
-def test_order_and_cipher_fall_where_noise_of_a_small_level_stands():
+def test_order_and_cipher_reveal_values_that_noise_at_a_small_level_hides():
     found = attacks.by_order("age, ten cells", bundled=True)
     assert found["plain order"] == found[attacks.OPE] > 0.7
     assert found["prior alone"] < 0.4

@@ -29,7 +29,7 @@ DISTRIBUTIONS = [
 
 @pytest.mark.parametrize("mechanism", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("kind", [resampling.Resampling, resampling.ExponentialTable])
-def test_the_papers_samplers_have_the_law_of_ours(mechanism, kind):
+def test_the_papers_samplers_have_the_distribution_of_ours(mechanism, kind):
     each = 20_000
     x = np.repeat(np.arange(1, 11), each)
     y = resampling.sample(mechanism, x, kind(np.random.default_rng(3)))

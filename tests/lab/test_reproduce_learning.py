@@ -64,8 +64,8 @@ def test_order_of_methods_with_margins():
 
 def test_less_noise_at_a_higher_level_and_denoising_at_a_low_one():
     digits = Study(Source.of("Pen-digits", BUNDLED), replace(BUNDLED, seeds=1))
-    as_it_came = Line(Method("Clamp-map"), "cells")
-    low, high = (mean(digits, as_it_came, e) for e in (0.08, 2.56))
+    noisy = Line(Method("Clamp-map"), "cells")
+    low, high = (mean(digits, noisy, e) for e in (0.08, 2.56))
     assert high > low + 0.4
     task = digits.task(BEST, 0.08, 0)
     result = task.run()
@@ -156,7 +156,7 @@ class TestBeyondDoubt:
 
 
 def fake(task):
-    """Return a result for any task: scores that depend on settings, the best of them plain."""
+    """Return a result for any task: scores depend on settings, and those of plain are best."""
     spread = int(hashlib.sha256(task.settings.encode()).hexdigest()[:6], 16) / 16**6
     settings = json.loads(task.settings)
     worth = 0.9 if "unprotected" in task.function else 0.5 + 0.2 * spread

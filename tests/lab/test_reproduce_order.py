@@ -37,7 +37,7 @@ def measured(method, epsilons, seeds=8):
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.label)
-def test_kendall_is_what_the_law_says(method):
+def test_kendall_is_what_the_distribution_says(method):
     for line in measured(method, (0.08, 0.64, 2.56)):
         error = line["error"] / len(line["measured"]) ** 0.5
         gap = np.mean(line["measured"]) - line["expected"]
@@ -91,7 +91,7 @@ def test_where_a_small_alpha_overtakes():
 
 
 @pytest.mark.parametrize("label", ["Clamp-map", "Global-map", "Adj-map α=1", "Local-map", "GRR θε"])
-def test_pairs_keep_their_order_as_often_as_the_law_says(label):
+def test_pairs_keep_their_order_as_often_as_the_distribution_says(label):
     method, factor = chance.ROWS[label]
     pairs = 40_000
     drawn = list(chance.DRAWN)
@@ -124,7 +124,7 @@ def test_beta_of_the_figure():
 
 
 @pytest.mark.parametrize("family", ["Clamp-map", "Global-map", "GRR"])
-def test_the_corollary_holds_with_the_exact_beta_alone(family):
+def test_the_corollary_holds_only_with_the_exact_beta(family):
     draws = 1500
     below = 0
     for case in gain.CASES:
@@ -191,8 +191,8 @@ def ahead_errors(epsilon, users, seeds):
 
 
 def test_ahead_errs_as_its_authors_run_does():
-    """Their stored run at ε = 1 on 100,000 normal values has 2.56e-4; ours have a median of 3.4e-4,
-    with nine in ten from 1.4e-4 to 5.2e-4."""
+    """Their stored run at ε = 1 on 100,000 normal values has 2.56e-4; the median of ours is 3.4e-4,
+    and nine in ten are between 1.4e-4 and 5.2e-4."""
     found = ahead_errors(1.0, 100_000, 60)
     assert 2.7e-4 < np.median(found["coded"]) < 4.1e-4
     assert np.quantile(found["coded"], 0.05) < 2.56e-4 < np.quantile(found["coded"], 0.95)

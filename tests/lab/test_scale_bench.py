@@ -1,4 +1,4 @@
-"""The scale benchmark: points really run, and what is computed from them adds up."""
+"""The scale benchmark: points run, and the figures computed from them are right."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def made(rows, columns=10, axis="rows", a_value=2e-8, **more):
     return Measured(axis, Point(rows, columns, **more), released, trained, values // 2, 1, 2, 0)
 
 
-def test_a_point_is_played_by_both_sides():
+def test_both_sides_of_a_point_are_measured():
     point = Point(3000, 4, trees=3, parties=2)
     found = measure(point)
     assert set(found.released) == {"desensitise", "put aside", "code and write"}
     assert set(found.trained) == {"unpack and rewrite", "XGBoost"}
     assert min(*found.released.values(), *found.trained.values()) > 0
-    assert 0.3 < found.bytes / point.values < 2  # heads weigh much in so few rows
+    assert 0.3 < found.bytes / point.values < 2  # headers are a large part of so few rows
     assert min(found.feature_mb, found.label_mb, found.start_mb) > 50
 
 

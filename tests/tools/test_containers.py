@@ -1,4 +1,4 @@
-"""The Containerfile and the compose file say what docs/howto/containers.md promises."""
+"""The Containerfile and the compose file do what docs/howto/containers.md promises."""
 
 from __future__ import annotations
 

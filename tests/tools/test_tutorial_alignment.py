@@ -1,8 +1,8 @@
 """The tutorial: a bank and a shop whose tables were never meant for each other.
 
-Their CSV files spell customers differently (case, spaces, Unicode form), are in another order,
-overlap in part, and the shop's has some customers twice.  By bundles and by network, with every
-command as a separate process, they arrive at the same model.
+Their CSV files spell customers differently (case, spaces, Unicode form), have different orders,
+overlap in part, and the shop's has some customers twice.  By bundles and over the network, with
+every command as a separate process, the two get the same model.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def test_two_companies_find_their_common_customers_and_learn_from_them(town):
     by_network(town)
     assert tree_of_model(model) == found
 
-    # The ledger has both alignments, and shows that nobody was drawn twice.
+    # The ledger has both alignments, and shows one draw per person and column.
     entries = json.loads(opboost(town / "shop", "ledger", "export", "-c", "shop.toml").stdout)
     kinds = [e["kind"] for e in entries]
     assert (kinds.count("align"), kinds.count("aligned")) == (2, 2)

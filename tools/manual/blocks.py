@@ -17,7 +17,7 @@ _NAMED = re.compile(r"# (\S+\.toml)$")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the rest of its first line, its text, and its position."""
+    """A fenced block: its language, the rest of its first line, its text, and its line number."""
 
     language: str
     about: str

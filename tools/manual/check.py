@@ -13,17 +13,17 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "object": "data"}
-"""The attribute whose URL a browser loads by itself, by tag."""
+"""The attribute whose URL a browser loads automatically, by tag."""
 
 _FETCHED = {"stylesheet", "icon", "preconnect", "preload", "prefetch", "dns-prefetch"}
-"""The relations of ``<link>`` whose URL a browser loads by itself."""
+"""The relations of ``<link>`` whose URL a browser loads automatically."""
 
 _OUTSIDE = re.compile(r"^(?:[a-z]+:)?//", re.I)
 _IN_CSS = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 
 
 class _Page(HTMLParser):
-    """The anchors of a page, its links, and the URLs that it loads."""
+    """A page's anchors, its links, and the URLs that it loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def _from_docs(text: str) -> str:
-    """Return a text with its links relative to the folder of pages."""
+    """Return a text with its links made relative to the folder of pages."""
     inside = re.sub(r"\]\(docs/", "](", text)
     for name in _PROJECT:
         inside = inside.replace(f"]({name})", f"]({name.lower()})")

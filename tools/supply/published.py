@@ -1,4 +1,4 @@
-"""Check that the locks hold the hashes of all files that the public index publishes, and no others.
+"""Check that the locks hold the hashes of exactly the files that the public index publishes.
 
 python -m tools.supply.published
 """

@@ -1,6 +1,6 @@
-"""Write the bill of materials: what a deployment consists of, in CycloneDX, from the lock alone.
+"""Write the bill of materials of a deployment in CycloneDX.
 
-Versions and hashes come from the runtime lock; licences and dependencies are those that the
+Versions and hashes are those of the runtime lock; licences and dependencies are those that the
 installed packages declare.  No network is needed, and the same commit gives the same bytes.
 
     python -m tools.supply.sbom dist/opboost.cdx.json
@@ -40,7 +40,7 @@ def licences(package: Distribution) -> list[License]:
 
 
 def component(pin: Pin) -> Component:
-    """Return a pin as a component; one for other platforms is optional and has no licence."""
+    """Return a pin as a component, which for other platforms is optional and has no licence."""
     declared = []
     if pin.here:
         package = distribution(pin.name)

@@ -1,7 +1,7 @@
-"""Try everything that a dependency could break, with the installed package alone.
+"""Try everything that a dependency could break, with only the installed package.
 
-Each step uses a library as the product does: training with every booster, saving
-and loading, a ledger, a job with private set intersection, bundles of columns, the command line.
+Each step uses libraries as the product does: training with every booster, saving and loading, a
+ledger, a job with private set intersection, the command line.
 """
 
 from __future__ import annotations

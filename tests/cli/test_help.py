@@ -20,7 +20,7 @@ ROOT = typer.main.get_command(app)
 
 
 def verbs(command, *path):
-    """Return every command that does something, by the words that call it."""
+    """Return every command that is not a group, by the words that call it."""
     if not hasattr(command, "commands"):
         yield path, command
         return

@@ -28,7 +28,7 @@ LABELS = {
 
 def written(folder, y, name="t.csv"):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "free text": "x", "y": y})
-    frame.iloc[:9, 0] = np.nan  # gaps are left out
+    frame.iloc[:9, 0] = np.nan  # rows with gaps are left out
     frame.to_csv(folder / name, index=False)
     return folder / name
 

@@ -356,7 +356,7 @@ def test_people_who_were_drawn_before_are_not_drawn_again_in_parts(tmp_path):
 
 @pytest.mark.parametrize("why", ["drawn", "cap"])
 def test_people_whom_the_ledger_refuses_are_refused_before_anything_is_drawn(tmp_path, why):
-    """With the command on real files, no part, no secret and no entry is left."""
+    """When the command refuses real files, it leaves no part, no secret and no entry."""
     raw = files(tmp_path / "raw", parts=2)
     (tmp_path / "b.toml").write_text(toml(AGE_ONLY))
     more = ("-c", tmp_path / "b.toml", "--engine", "local", "--workers", "1")

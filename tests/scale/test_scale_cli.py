@@ -1,4 +1,4 @@
-"""``opboost desensitize --engine``: a folder of parts, made once."""
+"""``opboost desensitize --engine`` makes a folder of parts, once."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The clusters that a release starts: only the release can use them."""
+"""Only the release itself can use a cluster that it starts."""
 
 import contextlib
 import http.client

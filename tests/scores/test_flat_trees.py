@@ -1,4 +1,4 @@
-"""Our own tree traversal agrees with the boosters' libraries, and trees keep to a party."""
+"""Our tree traversal agrees with the boosters' libraries; by-party trees use one party only."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ _show_other_warning = warnings.showwarning
 def _show_warning(
     message: Warning | str, category: type[Warning], *where: Any, **more: Any
 ) -> None:
-    """Show a warning about the system as one sentence, and any other one as Python does."""
+    """Show a ``PlatformWarning`` as one sentence, and any other warning as Python does."""
     if issubclass(category, PlatformWarning):
         typer.echo(f"opboost: {message}", err=True)
     else:

@@ -44,7 +44,7 @@ def audit(
 ) -> None:
     """Attack each mechanism by drawing from it; print the loss that this proves and the promise.
 
-    Exit status 3 if a bound exceeds what is promised or certified, or draws depend on each other.
+    Exit status 3 if a bound exceeds the promise or certificate, or if draws depend on each other.
 
     \b
     Examples:

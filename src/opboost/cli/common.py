@@ -64,7 +64,7 @@ DecimalOption = Annotated[
 def csv_format(
     separator: str | None, encoding: str | None, decimal: str | None, form: CsvFormat | None = None
 ) -> CsvFormat:
-    """Return the format of CSV files that the options state, or else the configuration."""
+    """Return the format of CSV files: from the options, or else from the configuration."""
     from opboost.config.csv_format import CsvFormat
 
     form = form or CsvFormat()
@@ -100,7 +100,7 @@ def echo(text: object) -> None:
 
 
 def record_line(total: float) -> str:
-    """Return the last line of verbs that release something: the most revealed about one person.
+    """Return the last line that a verb prints after a release: the most revealed about one person.
 
     >>> record_line(4.0)
     "One person's record: at most 4."
@@ -193,7 +193,7 @@ def bytes_progress(title: str, total: int) -> Iterator[Any]:
 
 @contextmanager
 def steps_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Show one bar per kind of work; yield a function of the kind, amount done and total."""
+    """Show one bar per kind of work; yield a function that takes the kind, steps done and total."""
     console = stderr()
     bar = Progress(
         TextColumn("{task.description}", markup=False),

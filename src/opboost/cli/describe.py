@@ -45,7 +45,7 @@ def describe(
 ) -> None:
     """List columns, kinds, and missing bounds.  It never shows a smallest or largest value.
 
-    With -c, it exits with the status with which a release of the table would exit.
+    With -c, the exit status is the one that a release of the table would have.
 
     \b
     Examples:

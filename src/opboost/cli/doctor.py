@@ -23,8 +23,8 @@ def doctor(
 ) -> None:
     """Check versions, AES, threads, disk and, with -c, a party's file and certificates.
 
-    It changes nothing and contacts no other party.  If something is wrong, it exits with the status
-    with which the job itself would fail; a warning is not a failure.
+    It changes nothing and contacts no other party.  If something is wrong, the exit status is the
+    one that the job itself would have; a warning is not a failure.
 
     \b
     Examples:

@@ -46,7 +46,7 @@ class VerbsAndLab(TyperGroup):
 
 
 def _add_lab_verbs(app: typer.Typer) -> None:
-    """Add the lab's verbs, or commands in their place that say how to install them."""
+    """Add the lab's verbs; in place of missing ones, add commands that say how to install them."""
     from importlib.metadata import entry_points  # which also imports a parser of mail headers
 
     installed = {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -101,7 +101,7 @@ def _print_event(line: Mapping[str, Any], words: str) -> None:
 
 
 def _number(line: Mapping[str, Any]) -> int:
-    """Return the number of the entry with which an event ended."""
+    """Return the number of the entry that ended an event."""
     found: int = line.get("closed", line["entry"])
     return found
 

@@ -61,7 +61,7 @@ class MechanismSection(_MechanismFields):  # type: ignore[misc]
         return registry.build(self.kind, domain, **self._given(self.entry))
 
     def over(self, categories: Sequence[Any]) -> NominalMechanism:
-        """Return the mechanism over unordered categories, or the default if this needs a grid."""
+        """Return the mechanism over unordered categories; the default if this one needs a grid."""
         entry = self.entry
         if entry.takes == "grid":
             entry = registry.BY_KIND[registry.DEFAULT_NOMINAL_KIND]

@@ -108,7 +108,7 @@ def validated(text: str, source: str) -> ColumnsConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTable:
-    """A file's declarations for a record budget to plan; ``budget`` is None if it has none."""
+    """What a file declares, for a record budget to plan; ``budget`` is None if it states none."""
 
     source: str
     columns: tuple[DeclaredColumn, ...]

@@ -55,7 +55,7 @@ class CsvFormat:
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
     def settings(self) -> dict[str, str]:
-        """Return what differs from the defaults, as ``[data]`` states it."""
+        """Return the settings that differ from the defaults, under their names in ``[data]``."""
         usual = CsvFormat()
         names = ("separator", "encoding", "decimal")
         return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(usual, n)}

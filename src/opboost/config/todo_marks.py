@@ -34,7 +34,7 @@ def refuse_todo(plain: dict[str, Any], source: str) -> None:
 
 
 def todo_marks(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each mark in a file: the column and its setting, or only the setting of a section."""
+    """Yield the column and setting of each mark; outside columns, the setting and an empty text."""
     columns = plain.get("columns")
     for column, section in columns.items() if isinstance(columns, dict) else ():
         for setting in _WANTED if isinstance(section, dict) else ():

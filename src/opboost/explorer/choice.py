@@ -43,7 +43,7 @@ OPTIONAL = ("near", "width")
 
 
 def kinds_with(parameter: str) -> str:
-    """Return the kinds that have a parameter, separated by spaces, for a data attribute."""
+    """Return the kinds that have a parameter, separated by spaces, for an HTML attribute."""
     return " ".join(kind for kind in KINDS if registry.BY_KIND[kind].has(parameter))
 
 
@@ -76,7 +76,7 @@ class Choice:
     kind: str
     mechanism: Mechanism
     mappings: Mapping[str, NumericMapping]
-    """By column name; the others of the table are dropped."""
+    """By column name; the table's other columns are dropped."""
     undeclared: tuple[str, ...]
     looked_at: str
     value: float

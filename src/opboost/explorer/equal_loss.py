@@ -25,7 +25,7 @@ MAX_LEVEL = 300.0
 
 @lru_cache(maxsize=256)
 def level(mechanism: Mechanism, measure: Measure) -> float:
-    """Return the exact loss to ten digits; Local-map reveals the run, so its loss is inside one.
+    """Return the exact loss to ten digits; for Local-map, only between values in one run.
 
     >>> import opboost as op
     >>> m = op.GlobalMap(op.Domain(1, 10), epsilon=0.64)

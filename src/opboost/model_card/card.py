@@ -55,7 +55,7 @@ class CardParty:
 
 @dataclass(frozen=True, slots=True)
 class CardDigest:
-    """A file or a description, by its SHA-256 digest in hexadecimal digits."""
+    """The SHA-256 digest of a file or a description, in hexadecimal digits."""
 
     what: str
     sha256: str
@@ -120,7 +120,7 @@ class Card:
         return {**asdict(self), "guess": self.guesses(), "attacks": self.attacks()}
 
     def guesses(self) -> list[dict[str, float]]:
-        """Return the chance to guess which of two records was sent: before, and at most after."""
+        """Return the chance to guess which of two records is a person's: before, and the most after."""
         return [
             {"before": share, "at_most_after": guess_bound(self.total, share)}
             for share in (0.5, RARE_SHARE)
@@ -163,7 +163,7 @@ def percent(chance: float) -> str:
 
 
 def score_lines(score: HeldOutScore | None) -> list[tuple[str, str]]:
-    """Return the model's scores, each with a description; the one that uses least data is first.
+    """Return the model's scores with descriptions, the one that uses the least data first.
 
     >>> from opboost.training.held_out_score import Figures
     >>> found = HeldOutScore("AUC", 400, 0.2, 0.832, True, Figures(0.861, 0.874, 0.01))

@@ -76,7 +76,7 @@ def _spread(shares: Mapping[str, float]) -> str:
 
 
 def _points(gains: Mapping[str, float]) -> str:
-    """Return the range of differences of shares; noise can make the smallest negative."""
+    """Return the range of gains in percentage points; noise can make the smallest negative."""
     return f"{_ends({name: 100 * gain for name, gain in gains.items()}, '.1f')} percentage points"
 
 

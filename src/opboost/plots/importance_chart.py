@@ -9,7 +9,7 @@ from typing import Any
 from opboost.plots.figures import figure, save
 
 MAX_COLUMNS = 25
-"""The most columns that are drawn; the title says how many there are."""
+"""The most columns that are drawn; if there are more, the title says how many."""
 
 _COLOURS = ("#1f4e79", "#b8562a", "#4d6b1f", "#7a4b8c", "#2f7f7a", "#8a6d1d", "#8c2f4b", "#5b6770")
 
@@ -20,7 +20,7 @@ def draw_importances(
     parties: Mapping[str, float],
     path: Path,
 ) -> None:
-    """Draw columns in order of importance, and the parties beside them, if there are any.
+    """Draw columns in order of importance, with the parties, if there are any, beside them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ _SHAPES: dict[str, str] = {
 
 
 class Markup(str):
-    """Text that is HTML already: a template engine with automatic escaping leaves it as it is."""
+    """Text that is already HTML: a template engine that escapes text leaves it unchanged."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class Markup(str):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points, rising in x, joined by a line; ``bars`` draws a bar per point instead."""
+    """Points in order of x, joined by a line; with ``bars``, a bar per point instead."""
 
     name: str
     points: Sequence[tuple[float, float]]

@@ -29,7 +29,7 @@ Engine = Literal["local", "dask", "spark"]
 class ReleaseResult:
     """A stored release; ``outside`` describes the data and stays local.
 
-    ``fresh`` is false if the release existed already, so that nothing was drawn.
+    ``fresh`` is false if the release already existed and nothing was drawn.
     """
 
     manifest: Manifest

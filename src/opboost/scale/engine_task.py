@@ -39,7 +39,7 @@ Outcome = OpBoostError | None
 
 
 def attempt(block: PartWriter, number: int, tables: Callable[[], Iterable[pa.Table]]) -> Outcome:
-    """Make a part on a worker, unless it exists already."""
+    """Make a part on a worker, unless it already exists."""
     try:
         if read_receipt(block.folder, number) is None:
             block.write(number, tables())

@@ -73,7 +73,7 @@ class SparkFrame:
             yield pa.ipc.open_stream(bytes(row.ids)).read_all()
 
     def run(self, block: PartWriter, numbers: Sequence[int]) -> Iterator[Outcome]:
-        """Make all parts in one pass, except for those that exist already."""
+        """Make all parts in one pass, except for those that already exist."""
         if not numbers:
             return
 

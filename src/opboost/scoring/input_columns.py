@@ -54,7 +54,7 @@ class InputColumn:
         kind: The kind of its values.
         gaps: Whether a value may be null.
         known: The categories, from their JSON values to those of the model; None for numbers.
-        unknown: What happens to another category: refuse it, treat it as missing, or pass it on.
+        unknown: What to do with other categories: refuse them, treat as missing, or pass on.
     """
 
     name: str

@@ -252,7 +252,7 @@ def _names_in(folder: Path, manifest: Manifest) -> set[str]:
 
 
 def _check_noise(folder: Path, manifest: Manifest, wanted: Sequence[PrivateColumn]) -> None:
-    """Refuse values with other noise than the model was trained for.
+    """Refuse values whose noise differs from what the model was trained for.
 
     A manifest of version 0.1 records only promises.
     """

@@ -67,7 +67,7 @@ class Limits:
 
 
 def application(scorer: Scorer, limits: Limits, access: Access) -> ASGIApp:
-    """Return the application: the routes, behind a check of who asks."""
+    """Return the application: its routes, behind a check of the key or host of each request."""
     metrics = ScoreMetrics(scorer)
     threads = CapacityLimiter(most_threads())
 
@@ -145,7 +145,7 @@ def application(scorer: Scorer, limits: Limits, access: Access) -> ASGIApp:
 
 
 class _Counted:
-    """Middleware that checks who asks and counts every answer by its route."""
+    """Middleware that refuses requests without access, and counts every answer by its route."""
 
     def __init__(
         self, app: ASGIApp, access: Access, metrics: ScoreMetrics, routes: list[str]

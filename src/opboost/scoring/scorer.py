@@ -31,7 +31,7 @@ class Scorer:
     Args:
         estimator: A fitted classifier or regressor.
         name: The model's name over HTTP.
-        released: Stored releases whose people are scored, instead of rows with raw values.
+        released: Stored releases whose people to score, instead of rows with raw values.
         unknown: Whether to refuse an undeclared category, or to treat it as missing.
 
     >>> import numpy as np, pandas as pd, opboost as op

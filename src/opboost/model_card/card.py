@@ -120,7 +120,7 @@ class Card:
         return {**asdict(self), "guess": self.guesses(), "attacks": self.attacks()}
 
     def guesses(self) -> list[dict[str, float]]:
-        """Return the chance to guess which of two records is a person's: before, and the most after."""
+        """Return how likely a guess of one of two records is right: before, and at most after."""
         return [
             {"before": share, "at_most_after": guess_bound(self.total, share)}
             for share in (0.5, RARE_SHARE)

@@ -33,7 +33,6 @@ others. FederBoost is randomised response on ten buckets that end at the trainin
 def scores(
     data: str, way: str, epsilon: float, booster: str, mapping: str = "cells"
 ) -> list[float]:
-    """Return one score per seed."""
     mechanism = mechanisms(epsilon)[way]
     bucketed = way == "FederBoost"
     how = {"booster": booster, "mapping": mapping, "federboost": bucketed}

@@ -24,7 +24,6 @@ _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """Return the instructions of a Containerfile, in order."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [(word.upper(), rest.strip()) for word, _, rest in (x.partition(" ") for x in lines)]
 
@@ -70,7 +69,6 @@ def _copy(source: Path, target: Path, *, into: bool) -> None:
 
 
 def packages(environment: Path) -> set[str]:
-    """Return the names of the installed packages."""
     (site,) = environment.glob("lib/python*/site-packages")
     return {p.name.split("-")[0].lower() for p in site.glob("*.dist-info")}
 

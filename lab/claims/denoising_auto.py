@@ -12,7 +12,6 @@ SEEDS = range(1)
 
 
 def worst(data: str, way: str) -> list[float]:
-    """Return the gain at each of the paper's levels."""
     return [statistics.mean(gains(data, way, epsilon, SEEDS)) for epsilon in EPSILONS]
 
 

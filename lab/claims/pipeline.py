@@ -9,7 +9,6 @@ from robustness.audits.pipeline_trial import Audited, audit
 
 @cache
 def sound() -> list[Audited]:
-    """Audit each sound pipeline on every pair of records."""
     return [audit(pipeline, EVERY_RECORD) for pipeline in SOUND.values()]
 
 

@@ -15,7 +15,6 @@ SHORT = {("Census", 4)}
 
 
 def clean(data: str, total: float, rows: int) -> list[float]:
-    """Return scores on clean test rows, for each seed."""
     return [score(data, total, seed, rows=rows, released=False).clean for seed in SEEDS]
 
 

@@ -26,7 +26,6 @@ def scored(data: str, total: float, seed: int, sent: int, denoise: Any = "auto")
 
 
 def planned(data: str, total: float) -> int:
-    """Return how many columns per row the plan chooses."""
     task: Task = "regress" if data in ("Powerplant", "CASP") else "classify"
     return columns_per_row(total, SETS[data], task)
 

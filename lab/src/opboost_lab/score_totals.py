@@ -74,9 +74,9 @@ def _channel(data: DataSet, table: pa.Table, total: float, folder: Path) -> Memo
 
 @cache
 def by_party_cost(name: str, seed: int) -> float:
-    """Return what training without noise loses if each tree uses the columns of one party only.
+    """Return what training without noise loses if each tree uses the columns of only one party.
 
-    Every second column belongs to the second party.  A category counts as its place in the list.
+    Each of two parties has every second column.  A category counts as its place in the list.
     """
     data = all_private(parted(name, seed))
     names = [*data.bounds, *(data.categories or {})]

@@ -129,7 +129,7 @@ def inferred(data: DataSet, total: float, seed: int, people: int) -> Inference:
 
 
 def values_that_differ(data: DataSet, total: float, seed: int, people: int, ask: Ask) -> int:
-    """Return how many values are queried only with true, or only with shuffled labels."""
+    """Return how many values of one release are queried only with true or only shuffled labels."""
     X, y = some_people(data, people, seed)
     plan = feature_plan(data, X.column_names, total, "shop")
     asked = []

@@ -1,4 +1,4 @@
-"""``opboost bench peers``: other vertical federated boosting, in one run on the same rows.
+"""``opboost bench peers``: other systems for vertical boosting, in one run on the same rows.
 
 Each peer has its own environment (``library_peers.py``), a process with a time limit and, where the
 system allows it, a network namespace, so that its loopback carries only its own bytes.  A peer that

@@ -1,7 +1,7 @@
 """``opboost bench federation``: a whole networked job, and plain training on the joined table.
 
-Every party is a process, and a proxy on loopback counts its bytes, including TLS.  The tables are
-already in the same order, as for the plain program; docs/alignment.md has the cost of alignment.
+Every party is a process; a proxy on loopback counts each feature party's bytes, including TLS.  The
+tables are already in the same order, as for the plain program: docs/alignment.md has that cost.
 """
 
 import json

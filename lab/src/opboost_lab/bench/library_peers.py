@@ -106,7 +106,7 @@ def answered(command: list[str], request: dict[str, Any], limit: float, home: Pa
     """Return a command's answer to a request: the last line that it prints, as JSON.
 
     After ``limit`` seconds, it is killed with all processes that it started.  It runs in ``home``,
-    so that Python processes that it starts import nothing from this one's folder.
+    so that Python processes that it starts import nothing from the current folder.
     """
     family = Family(f"OPBOOST_PEER={secrets.token_hex(8)}")
     with contextlib.ExitStack() as stack:  # files: a leftover process would hold a pipe open

@@ -63,7 +63,7 @@ def _figures(ran: Ran) -> dict[str, Any]:
 
 
 def _asked(peer: FederatedPeer) -> dict[str, Any]:
-    """Return what a peer's figures depend on, which its descriptions are not part of."""
+    """Return what a peer's figures depend on, without its descriptions."""
     return {
         "script": peer.script,
         "requirements": list(peer.requirements),

@@ -111,7 +111,7 @@ def _halves_of(name: str, without: str = "") -> tuple[pa.Table, pa.Table]:
 
 
 def adult() -> DataSet:
-    """Return income above 50K; private are the 5 numeric columns that the paper's traffic shows."""
+    """Return income above 50K; the five numeric columns of the paper's traffic are private."""
     parts = _halves_of("adult", without="capital-loss")
     return DataSet("Adult", "binary", declared_bounds("adult"), *parts, "income")
 
@@ -159,7 +159,7 @@ def industrial() -> DataSet:
 
 
 def census() -> DataSet:
-    """Return income above 50,000 in the large census table, with all columns but the weight."""
+    """Return income above 50,000 in the large census table, without the survey weight."""
     bounds = declared_bounds("census")
 
     def typed(table: pa.Table) -> pa.Table:

@@ -35,8 +35,8 @@ LEAK = (
 def own_table(path: Path, label: str, config: Path | None = None) -> DataSet:
     """Return the table, split once.
 
-    Columns that the configuration leaves out are the label party's own.  Without a configuration,
-    every numeric column is private, with bounds from the data.
+    Columns that the configuration does not mention are the label party's own.  Without a
+    configuration, every numeric column is private, with bounds from the data.
     """
     plan = None if config is None else load_plan(config)
     form, private, drop = (plan.data, plan.private, plan.drop) if plan else (PLAIN_CSV, (), ())
@@ -120,7 +120,7 @@ def _filled(
     label: str,
     drop: tuple[str, ...],
 ) -> pa.Table:
-    """Return the columns in use; a missing value becomes the middle of the bounds, or a word."""
+    """Return the used columns; a missing value becomes the middle of the bounds, or a word."""
     columns = {}
     for name in table.column_names:
         column = table.column(name)

@@ -41,7 +41,7 @@ class Line:
 
     @property
     def label(self) -> str:
-        """How it is called in tables and figures."""
+        """Its name in tables and figures."""
         quantiles = self.method.family == "FederBoost"
         return self.method.label + (
             ", equal cells" if self.mapping == "cells" and not quantiles else ""
@@ -56,7 +56,7 @@ class Plain:
 
     @property
     def label(self) -> str:
-        """How it is called in tables and figures."""
+        """Its name in tables and figures."""
         cells = ", equal cells" if self.mapping == "cells" else ""
         return f"plain, on the grid{cells}" if self.mapping else "plain, raw"
 

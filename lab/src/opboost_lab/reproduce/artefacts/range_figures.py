@@ -29,7 +29,7 @@ AHEAD = {"coded": "AHEAD", "textbook": "AHEAD, textbook weights"}
 
 
 def epsilons(scope: Scope) -> tuple[float, ...]:
-    """Return the levels per cell; on a thousand cells, small ones are enough."""
+    """Return the levels per cell; small ones matter most on a thousand cells."""
     return QUICK_EPSILONS if scope.quick else tuple(scope.epsilons)
 
 

@@ -38,7 +38,7 @@ class Resampling:
     draws: int = field(default=0)
 
     def place(self, stage: Stage) -> IntArray:
-        """One place a value."""
+        """Return one place per value."""
         out = np.empty_like(stage.centre)
         left = np.arange(len(stage.centre))
         chance = -np.expm1(-stage.rate)
@@ -59,7 +59,7 @@ class ExponentialTable:
     rng: np.random.Generator
 
     def place(self, stage: Stage) -> IntArray:
-        """One place a value."""
+        """Return one place per value."""
         first, nearest = int(stage.lower.min()), int(stage.centre.min())
         width = int(stage.lower.max()) - first + 1
         key = (stage.centre - nearest) * width + (stage.lower - first)

@@ -152,9 +152,9 @@ class RecordPlan:
         if not self.budget.awaits_weights:
             return sentence
         return (
-            f"{sentence} A random {100 * self.budget.pilot:g} % of the people are released first; "
-            f"the label party answers with a weight for each column, from 1/{MAX_WEIGHT_RATIO} to "
-            "1, and the choice for all others follows these weights."
+            f"{sentence} The columns of a random {100 * self.budget.pilot:g} % of the people are "
+            "released first; the label party answers with a weight for each column, from "
+            f"1/{MAX_WEIGHT_RATIO} to 1, and the choice for everybody else follows these weights."
         )
 
     def table(self) -> list[dict[str, str]]:
@@ -205,8 +205,8 @@ def meaning_of(total: float) -> str:
     shown = f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"
     shown = shown if odds < 1e15 else f"{odds:.0e}"
     return (
-        f"One person's record: at most {total:g}. Whatever is sent about a person is at most "
-        f"e^{total:g} ≈ {shown} times as likely with one record as with any other."
+        f"One person's record: at most {total:g}. Whatever these columns send about a person is at "
+        f"most e^{total:g} ≈ {shown} times as likely with one record as with any other."
     )
 
 

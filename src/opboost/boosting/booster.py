@@ -24,7 +24,7 @@ Replace = Callable[[float], float]
 
 
 BLOCK_CODES = 2**24
-"""Codes that are read from disk at a time.
+"""The number of codes read from disk at a time.
 
 Larger blocks train faster, smaller ones need less memory.
 """
@@ -32,10 +32,10 @@ Larger blocks train faster, smaller ones need less memory.
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Rows that stay on disk, read as the same blocks in the same order each time.
+    """Rows that stay on disk; every pass reads the same blocks in the same order.
 
-    ``folder`` is where a booster may keep derived files while it trains.  ``share`` is (k, of):
-    every of-th block, beginning with the k-th.
+    ``folder`` is where a booster may keep derived files while it trains.  A ``share`` of (k, n)
+    stands for every n-th block, beginning with the k-th.
     """
 
     shape: tuple[int, int]
@@ -92,8 +92,8 @@ class StockFeature:
         name: The feature's name in the stock library.
         place: Its position in the trained model; None for a feature that no tree uses.
         cut: The function that converts its cuts; None if they stay as they are.
-        gap: The value, in the trained model's units, that a missing value counts as; None if a
-            missing value goes the way that it learned in training.
+        gap: The value, in the trained model's units, that a missing value counts as; None if
+            missing values go the way that the tree learned in training.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Exportable(Trained, Protocol):
     """A trained model that can be exported with other features, as the stock boosters' can."""
 
     checks_names: ClassVar[bool]
-    """Whether the stock library refuses a table whose columns have other names."""
+    """Whether the stock library refuses a table whose columns have different names."""
 
     @property
     def floats(self) -> type[np.floating[Any]]:
@@ -197,10 +197,10 @@ def takes_gaps(booster: Booster) -> bool:
 
 
 def trains_beside(booster: Booster, *cells: int) -> bool:
-    """Return whether a booster trains on problems of these sizes at the same time.
+    """Return whether a booster should train on problems of these sizes at the same time.
 
     That pays if there is a core for each of their threads.  A booster says by ``is_reentrant`` that
-    its trainings do not disturb each other.
+    it can train several models at once.
     """
     threads = sum(map(threads_for, cells))
     return getattr(booster, "is_reentrant", False) and threads <= most_threads()
@@ -243,7 +243,7 @@ def check_by_party(booster: str | Booster) -> None:
 
 
 def takes_groups(booster: Booster) -> bool:
-    """Return whether a booster restricts trees to ``Problem.groups``; one that does says so."""
+    """Return whether a booster says that it restricts trees to ``Problem.groups``."""
     return getattr(booster, "TAKES_GROUPS", False)
 
 

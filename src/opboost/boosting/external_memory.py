@@ -2,7 +2,7 @@
 
 XGBoost still holds some 40 bytes per row, whatever the number of columns: labels (4), predictions
 (4), gradients (8), and the node that a row is in (24, of which 16 only while rows are split).  If
-that is too much, ``rows_a_tree`` lets each tree see another share of the rows.
+that is too much, ``rows_a_tree`` lets each tree see only a share of the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opboost.boosting.booster import Blocks, Problem
 from opboost.errors import OpBoostError, ParameterError
 
 ROWS_A_TREE = "rows_a_tree"
-"""The parameter for the most rows that a tree is grown on; all of them by default."""
+"""The parameter that limits the rows that a tree is grown on; all rows by default."""
 
 
 class _Rows(xgb.DataIter):
@@ -75,8 +75,8 @@ def train_external(
     """Train on rows that stay on disk.
 
     With ``rows_a_tree`` the blocks are divided into shares of at most this many rows.  Each share
-    grows its part of the trees on top of the earlier ones.  So each share is binned once, and
-    memory holds one share at a time.
+    grows its part of the trees on top of the earlier ones, so it is binned once, and memory holds
+    one share at a time.
     """
     plain = dict(params)
     most = int(plain.pop(ROWS_A_TREE, blocks.shape[0]))

@@ -1,4 +1,4 @@
-"""Detect features of few small integers, such as codes, whose bins need no sketch."""
+"""Detect features with few small integers, such as codes, whose bins need no sketch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_SMALL_INTEGER = 255
 """The largest value that counts as small."""
 
 FIRST_ROWS = 1024
-"""Rows of a feature that are checked first, so that most other features are ruled out early."""
+"""The number of rows checked first, so that most other features are ruled out early."""
 
 
 def value_table(X: Matrix, most: int) -> Matrix | None:
     """Return a short matrix whose columns hold the distinct values of each feature, ascending.
 
-    NaN fills up a column, and represents a gap in ``X``.  Return None if a feature has more than
+    NaN pads a column, and stands for a gap in ``X``.  Return None if a feature has more than
     ``most`` values, or one that is not an integer from 0 to 255.
 
     >>> value_table(np.array([[3, 0.0], [np.nan, 1], [5, 1]]), 256).tolist()

@@ -1,4 +1,4 @@
-"""What a booster's objective requires of the label, checked before anybody releases anything."""
+"""What a booster's objective requires of the label, checked before any party releases anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opboost._typing import FloatArray
 from opboost.errors import DataError
 
 NOT_NEGATIVE = ("poisson", "tweedie")
-"""Objectives of counts and of amounts that are often zero: their labels are zero or more."""
+"""Objectives for counts, and for amounts that are often zero: labels must be zero or more."""
 
 
 def check_no_missing(y: np.ndarray[Any, Any]) -> None:
@@ -35,7 +35,7 @@ def check_no_missing(y: np.ndarray[Any, Any]) -> None:
 
 
 def _is_missing(label: object) -> bool:
-    """Return whether a label is None, not a number, or missing in the way of pandas."""
+    """Return whether a label is None, NaN or one of pandas' missing values."""
     nothing = label is None or type(label).__name__ in ("NAType", "NaTType")
     return nothing or (isinstance(label, float) and label != label)
 

@@ -56,7 +56,7 @@ class LightGBM:
         if problem.seed is not None:
             params.setdefault("seed", problem.seed)
             params.setdefault("deterministic", True)
-            if "force_col_wise" not in params:  # otherwise it picks what was faster just now
+            if "force_col_wise" not in params:  # otherwise LightGBM times both ways and picks one
                 params.setdefault("force_row_wise", True)
         groups = None if problem.groups is None else [list(g) for g in problem.groups]
         params = constrained(params, "interaction_constraints", groups)
@@ -194,11 +194,11 @@ def _link(objective: str) -> str:
 
 
 _MISSING_IS_NAN = 8
-"""The bit of ``decision_type`` of a split where a gap goes the default way."""
+"""The bit of ``decision_type`` that marks a split where a gap goes the default way."""
 
 
 def _flat(tree: dict[str, str], group: int) -> Tree:
-    """Return a tree of the text; its leaf k, child -k-1 in the text, comes after the splits."""
+    """Return a tree of the text; its leaves, child -k-1 for leaf k, follow the splits."""
     leaves = [float(v) for v in tree["leaf_value"].split()]
     if len(leaves) == 1:
         return Tree(group, [0], [0.0], [LEAF], [LEAF], [False], leaves)
@@ -264,7 +264,7 @@ def _number(value: float) -> str:
 
 _NOT_IN_NAMES = re.compile(r"[\s\[\]{}\",:]")
 _DEFAULT_LEFT, _MISSING_IS_NAN = 2, 8
-"""Bits of ``decision_type``: where a missing value goes, and that NaN is one."""
+"""Bits of ``decision_type``: a missing value goes left, and NaN is a missing value."""
 
 
 def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) -> str:
@@ -301,7 +301,7 @@ def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) 
 
 
 def _nan_told(kind: int, cut: float, gap: float | None) -> int:
-    """Return a ``decision_type`` that sends NaN the way it went, or the way ``gap`` goes."""
+    """Return a ``decision_type`` that sends NaN where it went before, or where ``gap`` goes."""
     if gap is not None:
         left = gap <= cut
     elif kind & _MISSING_IS_NAN:
@@ -357,7 +357,7 @@ def _check(text: str, features: int) -> None:
 
 
 def _check_sizes(text: str, sizes: list[int]) -> None:
-    """Refuse trees of other lengths than the file says: LightGBM jumps from one to the next."""
+    """Refuse trees whose lengths the file misstates: LightGBM jumps from one to the next."""
     place = text.index("\nTree=0\n") + 1 if sizes else 0
     for number, size in enumerate(sizes):
         if size <= 0 or not text.startswith(f"Tree={number}\n", place):
@@ -406,7 +406,7 @@ def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
 
 
 def _check_rest(rest: str) -> None:
-    """Refuse unless importances and parameters in brackets follow the trees, without categories."""
+    """Refuse a rest that is not importances, then bracketed parameters without categories."""
     importances, _, parameters = rest.partition("\nparameters:\n")
     for line in filter(None, importances.split("\n")):
         name, sign, count = line.partition("=")
@@ -420,7 +420,7 @@ def _check_rest(rest: str) -> None:
 
 
 def _without_ranges(text: str, by: Mapping[int, Replace]) -> str:
-    """Remove the ranges of replaced features, which are ranges of codes."""
+    """Remove the ranges of replaced features, since they are ranges of codes."""
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if line.startswith("feature_infos="):

@@ -1,7 +1,7 @@
 """Check the trees of a model file before a library walks them.
 
 The libraries follow the numbers of children and features without checking them, so a forged file
-could make them read outside of their memory.  A tree is sound iff every node but the root is the
+could make them read outside their memory.  A tree is sound iff every node but the root is the
 child of one node, the root reaches every node, and every feature that it splits on exists.
 """
 

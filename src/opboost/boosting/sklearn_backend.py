@@ -140,7 +140,7 @@ class TrainedSklearn:
         return name
 
     def exported(self, features: Sequence[StockFeature], *, named: bool) -> TrainedSklearn:
-        """Return a copy over other features; GradientBoosting itself refuses gaps."""
+        """Return a copy over other features; a GradientBoosting model refuses gaps by itself."""
         model, places = copy.deepcopy(self.native), places_of(features)
         for used, thresholds, inner, gaps_left in _nodes_of(model):
             for node in np.flatnonzero(inner):
@@ -278,7 +278,7 @@ def _check_members(members: Mapping[str, bytes]) -> None:
 
 
 def _check(model: Any, features: int) -> None:
-    """Refuse trees that would lead compiled loops out of their memory."""
+    """Refuse trees that would make compiled loops read outside their memory."""
     if type(model) not in _KINDS or model.n_features_in_ != features:
         raise unsound("it does not match its estimator")
     if hasattr(model, "estimators_"):

@@ -82,7 +82,7 @@ def curve(trained: Trained, problem: Problem) -> Curve | None:
 def losses_by_round(
     trained: Trained, X: Matrix, draws: int, y: np.ndarray[Any, Any], task: str
 ) -> dict[int, float]:
-    """Return the loss after some rounds, from the mean prediction of each row's ``draws`` copies.
+    """Return the loss after some rounds, from the mean prediction over the ``draws`` of each row.
 
     The result is empty for a model that cannot predict with its first rounds only.
     """

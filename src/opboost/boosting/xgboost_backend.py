@@ -29,7 +29,7 @@ from opboost.errors import DataError, ParameterError
 from opboost.scores.flat_trees import AdditiveModel, FlatTrees, Tree
 
 MAX_COPY_BYTES = 1 << 22
-"""The most memory that a copy of a table by columns may take for the sake of speed."""
+"""A table is copied by columns, for speed, only if the copy takes at most this much memory."""
 
 _OBJECTIVES: dict[Task, str] = {
     "binary": "binary:logistic",
@@ -52,7 +52,7 @@ class XGBoost:
 
     @property
     def is_reentrant(self) -> bool:
-        """Whether trainings may run in parallel: parameters name no threads and no device."""
+        """Whether models may be trained in parallel: parameters name no threads and no device."""
         return self.params.keys().isdisjoint(("nthread", "n_jobs", "device"))
 
     def train(self, problem: Problem) -> TrainedXGBoost:
@@ -97,15 +97,15 @@ class XGBoost:
             return xgb.QuantileDMatrix(X, y, weight=weight, max_bin=bins)
         known = xgb.QuantileDMatrix(table, max_bin=bins)
         data = xgb.QuantileDMatrix(_by_column(X), y, weight=weight, max_bin=bins, ref=known)
-        data.feature_names = data.feature_types = None  # those of a table, which arrays lack
+        data.feature_names = data.feature_types = None  # arrays have neither
         return data
 
 
 def _by_column(X: Matrix) -> Any:
     """Return the same values as a table of Arrow, which XGBoost bins in two thirds of the time.
 
-    In an array it looks up the type of each value again.  Before its third version it would turn a
-    table into a data frame.  A large array whose columns would have to be copied stays an array.
+    In an array, XGBoost looks up the type of each value again.  Versions before 3 would convert a
+    table to a data frame.  A large array whose columns would have to be copied stays an array.
     """
     too_large = X.nbytes > MAX_COPY_BYTES and not X.flags.f_contiguous
     if too_large or int(xgb.__version__.split(".")[0]) < 3:
@@ -212,7 +212,7 @@ class TrainedXGBoost:
         return _normalised([float(np.sum(score.get(name, 0.0))) for name in names])
 
     def additive(self) -> AdditiveModel:
-        """Return the trees as flat arrays; XGBoost stores a leaf's value among the cuts."""
+        """Return the trees as flat arrays; XGBoost stores leaf values in the array of cuts."""
         document = self._document()
         learner = document["learner"]
         booster = learner["gradient_booster"]
@@ -304,7 +304,7 @@ _NODES: dict[str, type | tuple[type, ...]] = {
 
 
 def _check(document: dict[str, Any], features: int) -> None:
-    """Refuse trees that would lead XGBoost out of its memory."""
+    """Refuse trees that would make XGBoost read outside its memory."""
     learner = document["learner"]
     if int(learner["learner_model_param"]["num_feature"]) != features:
         raise unsound("its number of features is not its estimator's")

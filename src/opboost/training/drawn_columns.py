@@ -26,7 +26,7 @@ class DrawnColumn:
     kind: np.dtype[Any]
     grid: Codebook
     occurs: BoolArray
-    """The codes that occur in some draw; the others are left out when rows are read."""
+    """Which codes occur in any draw; the others are left out when rows are read."""
 
     @property
     def book(self) -> Codebook:
@@ -50,7 +50,7 @@ class DrawnColumn:
 def write_draws(
     rows: StoredRows, coding: StateCoding, draws: Sequence[Iterable[States]], runs: Sequence[slice]
 ) -> list[StoredRows]:
-    """Write the states that are drawn for runs of rows; return the rows of each draw.
+    """Write states drawn for runs of rows; return the rows of each draw.
 
     Columns without a noise matrix keep the files that were received.
     """

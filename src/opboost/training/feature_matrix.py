@@ -24,12 +24,12 @@ Books = Mapping[int, Codebook | None]
 """The codebook of each ordered feature; None if it is withheld."""
 
 MAX_OWN_TEXTS = 64
-"""The most distinct texts of an own column: a model file lists them, and more are often names."""
+"""The most distinct texts of an own column: a model file lists them, and more may be names."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnColumn:
-    """A column of the label party: numbers as they are, dates as days, or categories one-hot."""
+    """A column of the label party: numbers, dates as days, or one-hot categories."""
 
     name: Hashable
     categories: tuple[Any, ...] | None
@@ -48,7 +48,7 @@ class OwnColumn:
         return [f"{self.name}={c}" for c in self.categories]
 
     def block(self, table: Any) -> Matrix:
-        """Return the column's features, all zero for a category that training did not see."""
+        """Return the column's features; a category that training did not see has zeros only."""
         if self.categories is not None:
             return self.block_of(categories(table, self.name))
         if holds_dates(table, self.name):
@@ -56,7 +56,7 @@ class OwnColumn:
         return self.block_of(as_numbers(self.name, column(table, self.name)))
 
     def block_of(self, values: Encoded | np.ndarray[Any, Any]) -> Matrix:
-        """Return the features of values that were read already: numbers (NaN: gap), or categories.
+        """Return the features of values already read: numbers (NaN if missing) or categories.
 
         >>> OwnColumn("city", ("north", "south")).block_of(Encoded(np.array([0, -1]), ["south"]))
         array([[0, 1],
@@ -87,7 +87,7 @@ def own_columns(table: Any, names: Iterable[Hashable]) -> tuple[OwnColumn, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnTable:
-    """The label party's own columns, and the table that holds them, perhaps among others."""
+    """The label party's own columns, and the table that holds them and perhaps others."""
 
     table: Any
     columns: tuple[OwnColumn, ...]
@@ -143,13 +143,13 @@ class Layout:
         return self.own_matrix([c.block(table) for c in self.own], rows)
 
     def own_matrix(self, blocks: list[Matrix], rows: int) -> Matrix:
-        """Return the own features from blocks that were made already, and empty the list."""
+        """Stack blocks of own features into a matrix, and empty the list of blocks."""
         return _stacked(blocks) if blocks else np.zeros((rows, 0), dtype=np.uint8)
 
     def codes(self, release: list[ReleasedColumn], own: Matrix) -> tuple[Matrix, Books]:
         """Return the matrix to train on, and the codebooks of its features.
 
-        The list of the release is emptied on the way, so at most one column is in memory twice.
+        The list ``release`` is emptied on the way, so at most one column is in memory twice.
         """
         blocks: list[Matrix] = []
         books: dict[int, Codebook | None] = {}
@@ -194,7 +194,7 @@ class Layout:
         own: Iterable[Matrix],
         floats: type[np.floating[Any]] = np.float32,
     ) -> Matrix:
-        """Return the same, followed by features of own columns that were made already."""
+        """Return the same from own features that are already made."""
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]

@@ -1,4 +1,4 @@
-"""Choose the rows that a training holds out for its score."""
+"""Choose the rows that training holds out for its score."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from opboost._typing import IntArray
 from opboost.training.targets import Target
 
 MIN_SCORED_ROWS = 50
-"""With fewer held-out rows there is no figure, since it would be chance."""
+"""With fewer held-out rows there is no score: it would be left to chance."""
 
 MIN_CLASS_ROWS = 10
 """Each of two classes needs this many held-out rows."""
 
 MAX_SCORED_ROWS = 10_000
-"""More rows are not held out, however large the table: the figure would not change."""
+"""At most this many rows are held out: more would not change the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Split:
 
 
 def split_rows(target: Target, share: float, seed: int) -> Split:
-    """Hold out a share of the rows at random, of each class the same share.
+    """Hold out a random share of the rows, the same share of each class.
 
     >>> split = split_rows(Target.of_classes(np.arange(500) % 2), 0.2, seed=0)
     >>> len(split.seen), len(split.held), split.unscored

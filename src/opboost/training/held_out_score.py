@@ -30,10 +30,9 @@ class Figures:
     """The score of own columns together with released ones.
 
     Attributes:
-        released: Measured on held-out rows as they were released, predicted as the model predicts
-            released rows.
+        released: Measured on released held-out rows, predicted as the model predicts released rows.
         clear: Estimated for rows whose released columns are known without noise; None if the model
-            was trained on noisy rows, which no posterior connects with clean ones.
+            was trained on noisy rows, because the estimate needs the denoiser.
         clear_error: The standard error of that estimate.
     """
 
@@ -52,16 +51,16 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutScore:
-    """The score of own columns alone, and with the columns of other parties.
+    """The scores of own columns without, and with, the columns of other parties.
 
     Attributes:
         metric: ``"AUC"``, ``"accuracy"`` or ``"R²"``.
         rows: How many held-out rows were scored.
         held_out: The share of rows that was to be held out.
-        own: The score of own columns alone; of a constant if there are none.
+        own: The score with only own columns; that of a constant if there are none.
         has_own: Whether there are own columns.
         whole: The score of all columns.
-        parties: If there are several parties, the score of own columns with those of each.
+        parties: If there are several, the score of own columns with those of each party.
         names: The parties, in their order; empty on one machine.
         unscored: Why there is no figure; empty if there is one.
     """
@@ -77,7 +76,7 @@ class HeldOutScore:
     unscored: str = ""
 
     def line(self, label_party: str = "own columns", total: float | None = None) -> str:
-        """Return the line that every training prints.
+        """Return the line that training prints.
 
         >>> score = HeldOutScore("AUC", 400, 0.2, 0.8321, True, Figures(0.8757), names=("shop",))
         >>> score.line("bank", 8.0)
@@ -100,12 +99,12 @@ class HeldOutScore:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The score as JSON can hold it."""
+        """Return the score as plain JSON data."""
         return {**asdict(self), "names": list(self.names)}
 
     @classmethod
     def from_dict(cls, spec: dict[str, Any]) -> HeldOutScore:
-        """The score that :meth:`to_dict` wrote down."""
+        """Return the score that :meth:`to_dict` described."""
         whole, parties = spec.get("whole"), spec.get("parties")
         return cls(
             **{

@@ -42,14 +42,14 @@ MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class ModelTerms:
-    """What a model's file says besides the model itself."""
+    """What a model's file holds besides the model itself."""
 
     estimator: str
     """The class that ``op.load`` returns: ``OpBoostClassifier`` or ``OpBoostRegressor``."""
     names: tuple[Hashable, ...]
     """The columns of the table that it predicts."""
     named: bool
-    """Whether that table has column names; if not, it is an array."""
+    """Whether that table has column names; otherwise it is an array."""
     guarantee: str
     origins: Origins
     released: Counted
@@ -106,7 +106,7 @@ def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
 
 
 def _zipped(members: Mapping[str, bytes], path: Path) -> None:
-    """Write an archive that ``op.load`` does not mistake for one that would fill the memory."""
+    """Write an archive that ``op.load`` does not take for one that would fill the memory."""
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         with zipfile.ZipFile(path, "w", method) as archive:
             for name, data in members.items():  # without times: equal models, equal bytes

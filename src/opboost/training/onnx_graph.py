@@ -4,7 +4,7 @@ Every column of the table is an input of shape [n, 1].  Numbers are doubles, NaN
 are days since 1970-01-01 in UTC; categories are text, "" for a gap, or whole numbers.  Categories
 go through a table that OpBoost's own code fills in, so that the graph maps them as ``predict``
 does.  Trees keep their thresholds in raw units: 32-bit floats if the booster's library compares
-those, otherwise 64-bit floats.
+them, otherwise 64-bit floats.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Graph:
         return self._looked_up(name, table)
 
     def _looked_up(self, name: str, table: CategoryTable) -> str:
-        """Map categories to rows of features; a runtime refuses a place beyond the table."""
+        """Map categories to rows of features; a runtime refuses an index beyond the table."""
         features = table.features.astype(self.floats)
         if not table.strict:
             features = np.vstack([features, np.zeros_like(features[:1])])
@@ -219,7 +219,7 @@ def _raw_model(
 def _check_same(
     exported: Any, model: AdditiveModel, features: Sequence[StockFeature], floats: Any
 ) -> None:
-    """Refuse trees whose sums are not what the library predicts, such as averaged forests."""
+    """Refuse trees whose sum is not what the library predicts, as in averaged forests."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(_CHECKED_ROWS, len(features)))
     for place, cuts in exported.cuts().items():
@@ -270,7 +270,7 @@ def _numbers(name: str, values: Any, floats: Any) -> dict[str, Any]:
 
 
 def _upward(cuts: Any, floats: Any) -> Any:
-    """Return the smallest floats that are not below the cuts: the same values lie below both."""
+    """Return the smallest floats not below the cuts; the same values lie below both."""
     with np.errstate(over="ignore"):
         near = np.asarray(cuts).astype(floats)
         return np.where(near < cuts, np.nextafter(near, floats(np.inf)), near)

@@ -1,8 +1,8 @@
-"""Train on rows of which feature parties know a part: trees of own columns come first.
+"""Train on rows that feature parties know only in part: trees of own columns come first.
 
-The first trees learn from all rows and read own columns only, so no row has to guess at columns
-that were not sent.  The trees that follow are added to them; they read all columns and learn from
-the rows that some party knows.  A row that no party knows is predicted by the first trees alone.
+The first trees learn from all rows and read only own columns, so columns that were not sent need
+not be guessed.  The trees that are then added read all columns and learn from the rows that any
+party knows.  Only the first trees predict a row that no party knows.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def prepare_partly_known_rows(
     parties: Sequence[str] = (),
     watched: HeldOut | None = None,
 ) -> PreparedRows:
-    """Train trees of own columns on all rows; prepare the known rows for trees that follow.
+    """Train trees of own columns on all rows; prepare the known rows for the trees added later.
 
-    ``watched`` are rows that end both trainings early.
+    ``watched`` are held-out rows that stop both kinds of trees early.
     """
     known = ~nobody_sent(release)
     places = np.flatnonzero(known)
@@ -94,10 +94,7 @@ def _own_trees(
     settings: TrainingSettings,
     watched: HeldOut | None = None,
 ) -> Trained:
-    """Train trees of own columns on some rows, in the features of the model.
-
-    Private features have no value.
-    """
+    """Train trees of own columns on some rows, in the model's features without private values."""
     layout = prepared.layout
 
     def matrix(table: object, rows: int) -> Matrix:
@@ -126,7 +123,7 @@ def _own_trees(
 
 
 def _known_part(watched: HeldOut) -> HeldOut:
-    """Return the watched rows that some party knows."""
+    """Return the watched rows that any party knows."""
     known = ~nobody_sent(watched.release)
     if not known.any():
         return watched

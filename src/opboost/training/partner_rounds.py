@@ -1,9 +1,9 @@
 """Choose how many rounds with the columns of feature parties to add to the trees of own columns.
 
-Few rows with much noise let a booster learn relations that are not there, which would spoil what
-own columns tell.  So rows that some party knows are held out, and the number of rounds with the
-lowest loss on them is added, as they were released.  It is none unless the loss falls by more than
-1.5 standard errors: then the model is that of own columns alone.
+From few and very noisy rows, a booster learns relations that are not there, which would spoil the
+predictions of own columns.  So some rows that a party knows are held out, and the model gets the
+number of rounds with the lowest loss on them as released.  If the loss does not fall by more than
+1.5 standard errors, no round is added, and the model uses only own columns.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from opboost.training.targets import Target
 from opboost.training.train_model import groups_of
 
 HELD_SHARE = 0.25
-"""The share of noisy rows that decides."""
+"""The share of known rows that is held out to decide, without denoising."""
 
 GUESSES = 8
-"""Clean rows that are drawn for each held-out row."""
+"""The number of clean rows drawn for each held-out row."""
 
 POINTS = 10
-"""How many numbers of rounds are compared with none; they grow geometrically."""
+"""This many numbers of rounds are compared with zero; they grow geometrically."""
 
 MIN_GAIN_IN_ERRORS = 1.5
 """The loss must fall by this many standard errors, since the best of ``POINTS`` is chosen."""
 
 MIN_HELD = 30
-"""With fewer held-out rows nothing is decided, and all rounds are added."""
+"""With fewer held-out rows, nothing is compared and all rounds are added."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPart:
-    """The rows that some party knows, and how they were prepared for a booster."""
+    """The rows that any party knows, and how they were prepared for a booster."""
 
     layout: Layout
     release: list[ReleasedColumn]
@@ -78,7 +78,7 @@ class KnownPart:
         return self.layout.values(coding.clean(shown, states), self.own[places]), places
 
     def guessed(self, rows: IntArray) -> tuple[Matrix, int]:
-        """Return rows as their prediction sees them, and how often each occurs in succession."""
+        """Return rows as the model predicts them, and how often each occurs in succession."""
         shown, own = rows_of(self.release, rows), self.own[rows]
         if self.denoised is None:
             return self._codes(shown, rows), 1
@@ -96,7 +96,7 @@ class KnownPart:
 def partner_rounds(part: KnownPart, own_trees: Any, booster: Booster, rounds: int) -> int:
     """Return how many of ``rounds`` rounds to add.
 
-    ``own_trees`` trains trees of own columns on all rows but some of the known ones, by place.
+    ``own_trees`` trains trees of own columns on all rows except some known ones, given by place.
     """
     target = part.target
     seen, held = part.split()

@@ -1,4 +1,4 @@
-"""Predict desensitised rows by the mean over the clean rows that they may have been."""
+"""Predict desensitised rows by the mean over the clean rows from which they may come."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from opboost.training.feature_matrix import Layout
 from opboost.training.released_columns import ReleasedColumn, rows_of
 
 DRAWS_PER_ROW = 32
-"""Clean rows that are drawn for each desensitised one."""
+"""The number of clean rows drawn for each desensitised one."""
 
 PIECE_ROWS = 2048
-"""Rows that are predicted at a time, which bounds the memory of guesses."""
+"""The number of rows predicted at a time, which bounds the memory of guesses."""
 
 
 def pieces(rows: int) -> list[slice]:
@@ -34,11 +34,12 @@ def pieces(rows: int) -> list[slice]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:
-    """The way in which a model of clean rows predicts a desensitised row.
+    """How a model of clean rows predicts a desensitised row.
 
-    The best prediction of a model F of clean rows for a noisy row y is E[F(x) | y].  ``way`` says
-    how to compute it: by ``"draws"`` of x, or directly by the label ``"groups"`` of y (``means``
-    holds their mean targets).  A row's prediction depends only on what the row sent.
+    The best prediction of a model F of clean rows for a noisy row y is E[F(x) | y].  ``way`` is
+    ``"draws"`` if it is computed from draws of x, or ``"groups"`` if the chances of the label groups
+    predict the label directly (``means`` holds their mean targets).  A row's prediction depends
+    only on what the row sent.
     """
 
     coding: StateCoding
@@ -59,9 +60,9 @@ class Posterior:
         )
 
     def with_absent(self, clear: frozenset[int] = frozenset()) -> Posterior:
-        """Return the same for rows that lack columns because a party does not know the person.
+        """Return the posterior of rows that lack columns because a party does not know the person.
 
-        ``clear`` are the places of columns that are known without noise.
+        ``clear`` holds the places of columns that are known without noise.
         """
         if self.coding.absent and not clear:
             return self
@@ -117,7 +118,7 @@ class Posterior:
     def of_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> Posterior:
         """Read the posterior that :meth:`arrays` returned.
 
-        Earlier files hold one share of rows for all columns, and model grids of at most 512 cells.
+        Earlier files hold one share of rows for all columns, and no grid of more than 512 cells.
         """
         names = set(arrays)
         cuts: Cuts = tuple(

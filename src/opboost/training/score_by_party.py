@@ -1,8 +1,8 @@
-"""Split a by-party model into what each party is asked for, and add up the parties' answers.
+"""Split a by-party model into a score for each party, and add up the parties' answers.
 
 Trees of one party are pruned to leaves of enough people, and rounded.  The training rows then give
 the cells of their sum: equal-frequency cells of one number, or a codebook of the margins of several
-classes.  A noisy cell counts as the posterior mean of the party's part.
+classes.  A noisy cell stands for the posterior mean of the party's part.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BOOK_ROWS = 20_000
 """The most rows that codebooks are fitted to."""
 
 ROWS = 1 << 16
-"""Rows that are read at a time."""
+"""The number of rows read at a time."""
 
 MakeCodebook = Callable[[FloatArray], IntArray]
 """A function that makes the codebook of several classes from the scores of training rows."""
@@ -44,8 +44,8 @@ MakeCodebook = Callable[[FloatArray], IntArray]
 class PartyScore:
     """The score that one party is asked for, and the meaning of its cells.
 
-    ``step`` is the value of one unit of a leaf.  ``shares`` holds how frequent each cell, or entry
-    of the codebook, is among training rows, and ``means`` the mean of the party's part there.
+    ``step`` is the value of one unit of a leaf.  ``shares`` holds the share of training rows in
+    each cell or entry of the codebook, and ``means`` the mean of the party's part there.
     """
 
     model: ScoreModel
@@ -54,7 +54,7 @@ class PartyScore:
     means: FloatArray
 
     def posterior(self, released: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
-        """Return each row's chances of the cells given what it sent, and the part in each cell."""
+        """Return each row's chances of cells given what it sent, and the mean part of each cell."""
         shares, mechanism = self.shares, released.private.mechanism
         if isinstance(mechanism, NominalMechanism):
             bits = np.column_stack([part.values for part in released.parts]).astype(np.int64)
@@ -93,7 +93,7 @@ class PartyScore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreParts:
-    """A model as the sum of its parties' parts, which is kept with it for predictions by score."""
+    """A model as the sum of its parties' parts, which is saved with it for predictions by score."""
 
     smallest_leaf: int
     parties: Mapping[str, PartyScore] = field(default_factory=dict)
@@ -128,7 +128,7 @@ def score_parts(
 ) -> ScoreParts:
     """Split a by-party model; ``problem`` holds its training rows, in codes of ``books``.
 
-    It has every row ``draws`` times, so a leaf of m people has m × ``draws`` rows.
+    ``problem`` has every row ``draws`` times, so a leaf of m people has m × ``draws`` rows.
     ``make_codebook`` is for several classes; None means :func:`class_codebook`.
     """
     make = make_codebook or class_codebook
@@ -155,7 +155,7 @@ def _part(
     least: int,
     make_codebook: MakeCodebook,
 ) -> PartyScore | None:
-    """Return what a party is asked for; None if its part is the same for everybody."""
+    """Return the score of a party; None if its part is the same for everybody."""
     counts = np.sum([trees.counts(block) for block in rows.blocks()], axis=0)
     limits = [edges(c) for c in private for _ in c.feature_names()]
     whole = FlatTrees.of(_shared(trees, counts, limits, least), trees.groups)
@@ -179,7 +179,7 @@ def _part(
 
 
 def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore | None:
-    """Build cells of equal frequency, as far as scores differ."""
+    """Build cells of about equal frequency, as far as scores differ."""
     inner = np.quantile(scores[:, 0], np.arange(1, MAX_CELLS) / MAX_CELLS, method="higher")
     cuts = [int(c) for c in np.unique(inner) if c > scores.min()]
     if not cuts:
@@ -204,7 +204,7 @@ def class_codebook(scores: FloatArray) -> IntArray:
 def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
     """Return the centres of this many clusters of scores, as whole numbers.
 
-    One thread fits them: with several threads, the order of the sums would be left to chance.
+    One thread fits them: with several, the order of sums, and so the result, would vary.
     """
     from sklearn.cluster import KMeans
 
@@ -218,7 +218,7 @@ def fitted_codebook(scores: FloatArray, entries: int) -> IntArray:
 def _tables(
     cells: IntArray, size: int, scores: FloatArray, step: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how frequent cells are, and the mean part in each; an empty cell counts half a row."""
+    """Return the share and the mean part of each cell; an empty cell counts as half a row."""
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     sums = np.column_stack(
         [np.bincount(cells, column, minlength=size) for column in scores.T * step]
@@ -233,7 +233,7 @@ def _tables(
 def _shared(
     trees: FlatTrees, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
 ) -> list[Tree]:
-    """Return the trees with cuts at declared edges, and with enough rows in every leaf."""
+    """Return the trees with cuts at declared edges and enough rows in every leaf."""
     found = []
     for tree, start in zip(trees.trees(), trees.roots.tolist(), strict=True):
         made = _Pruned(tree, counts[start : start + len(tree.left)], limits, least)
@@ -302,7 +302,7 @@ class _Rows:
     private: Sequence[PrivateColumn]
 
     def blocks(self) -> list[Matrix]:
-        """Return grid values; those beyond the grid move to its end, where clean ones would be."""
+        """Return grid values; those beyond the grid move to its end, like clean values."""
         return [
             self._block(slice(start, start + ROWS)) for start in range(0, len(self.problem.y), ROWS)
         ]
@@ -329,8 +329,8 @@ def predicted_by_score(
 ) -> FloatArray:
     """Return probabilities or values, from the label party's own part and each noisy cell's part.
 
-    With one or two parties the prediction is the mean over the cells that they may have.  With
-    more, it is the prediction at the posterior means, which is the same if values are predicted.
+    With one or two parties, the prediction is the mean over the cells that may be true.  With more,
+    it is the prediction at the posterior means, which is the same for a regression.
     """
     model = additive(trained)
     groups = layout.groups()

@@ -1,4 +1,4 @@
-"""Score a training whose columns stay on disk: the steps of ``score_training.py``, in blocks.
+"""Score a model whose columns stay on disk: the steps of ``score_training.py``, in blocks.
 
 Parties are not scored separately.  Held-out rows, at most 10,000, are read into memory.
 """
@@ -71,11 +71,11 @@ def score_stored(
     recipe: Recipe,
     share: float,
 ) -> Scored:
-    """Score own columns alone and all columns on held-out rows.
+    """Score own columns, and all columns, on held-out rows.
 
     ``problem`` is what the scored model learned from.  If that was draws, the other rows are
-    denoised again, because the draws knew the labels of held-out rows.  Cost: a training on the
-    other rows, and with denoising as much disk space again as its draws take.
+    denoised again, because the draws knew the labels of held-out rows.  Cost: training on the
+    other rows, and with denoising as much disk space again as the draws take.
     """
     assert settings.seed is not None
     split = split_rows(target, share, settings.seed)
@@ -96,7 +96,7 @@ def score_stored(
 def _noisy(
     problem: Problem, trial: HeldOutTrial, booster: Booster
 ) -> tuple[Figures, dict[int, float]]:
-    """Return the figures of a model of noisy rows; held-out rows belong to the same problem."""
+    """Return the figures of a model of noisy rows; the problem also holds the held-out rows."""
     assert isinstance(problem.X, Blocks)
     target, split = trial.target, trial.split
     seen, y, task = target.where(split.seen), target.where(split.held).y, target.task
@@ -113,7 +113,7 @@ def _denoised(
     settings: TrainingSettings,
     alone: FloatArray | None,
 ) -> tuple[Figures, dict[int, float]]:
-    """Return the figures of a model of draws that were made without the held-out rows."""
+    """Return the figures of a model trained on draws made without the held-out rows."""
     split, target = trial.split, trial.target
     table = trial.own.table
     own = OwnTable(None if table is None else table_rows(table, split.seen), trial.own.columns)
@@ -132,7 +132,7 @@ def _folder(received: ReceivedOnDisk) -> Path:
 
 
 def _in_memory(booster: Booster) -> Booster:
-    """Return the booster without its memory limits for disk: own columns are in memory."""
+    """Return the booster without its settings for disk: own columns are in memory."""
     params = getattr(booster, "params", {})
     if "rows_a_tree" not in params:
         return booster

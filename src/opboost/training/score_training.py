@@ -1,8 +1,7 @@
-"""Score a training: train the same way without some rows, and predict these.
+"""Score a model: train a second one the same way without some rows, and predict these.
 
-The returned model learns from all rows, and scoring changes nothing in it.  The score is that of a
-second model, trained on the other rows in the same way: denoised if the first one was,
-and predicting released rows as the first one does.
+The returned model learns from all rows; scoring does not change it.  The second model is denoised
+if the first one was, and predicts released rows as the first one does.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from opboost.training.trained_model import TrainedModel
 from opboost.training.training_settings import TrainingSettings
 
 MAX_ESTIMATED_ROWS = 2_000
-"""The most held-out rows from which the score in the clear is estimated."""
+"""The score in the clear is estimated from at most this many held-out rows."""
 
 CURVE_ROWS, CURVE_DRAWS = 500, 8
 """Held-out rows, and clean rows drawn for each, that give the held-out loss by round."""
@@ -70,7 +69,7 @@ def train_and_score(
     watched: HeldOut | None,
     share: float,
 ) -> TrainedModel:
-    """Train on released columns whose codebooks are known, and score that if a share is given."""
+    """Train on released columns whose codebooks are known, and score the model if ``share`` > 0."""
     if not share:
         return train_model(release, own, target, settings, watched)
     model = train_model(list(release), own, target, settings, watched)
@@ -90,22 +89,22 @@ def score_training(
     parties: Mapping[str, Sequence[Hashable]] | None = None,
     watched: HeldOut | None = None,
 ) -> Scored:
-    """Score a training on held-out rows: own columns alone, all columns, and by party.
+    """Score training on held-out rows: with own columns, with all columns, and by party.
 
     Args:
         release: The released columns that the model learned from.
         own: The label party's own columns of the same rows.
         target: The labels that were learned.
         settings: How the model was trained.
-        recipe: What the training decided.
+        recipe: What training decided.
         share: The share of rows to hold out.
-        parties: Which columns each party released; with several, each is also scored alone.
-        watched: Rows that watched the training, for early stopping.
+        parties: Which columns each party released; if several, each is also scored separately.
+        watched: Held-out rows on which training was watched, for early stopping.
 
     A continued model is scored with the trees of the earlier one, and parties are not scored
     separately.
 
-    Cost: a training on the other rows, and with several parties one more on each party's columns.
+    Cost: training on the other rows, and with several parties once more on each party's columns.
     """
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     split = split_rows(target, share, seed)
@@ -136,7 +135,7 @@ def score_training(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutTrial:
-    """Trainings on the rows that are not held out."""
+    """Training runs on the rows that are not held out, and their scores on those that are."""
 
     own: OwnTable
     target: Target
@@ -263,7 +262,7 @@ def _predicted(
 
 
 def _of_constant(task: Task, seen: Target, y: np.ndarray[Any, Any]) -> float:
-    """Return the score of predicting the same for every row."""
+    """Return the score of the same prediction for every row."""
     if task == "multiclass":
         return float((y == np.bincount(seen.y).argmax()).mean())
     return 0.5 if task == "binary" else 0.0

@@ -1,7 +1,7 @@
 """The features of an exported model: in the order of the table, by name, in raw units.
 
-Given the table of the training, a stock library then predicts as OpBoost does, or refuses it: a
-column that becomes several features, or that stays in grid values, has other names there.
+Given a table like the training table, a stock library then predicts as OpBoost does, or refuses it:
+a column that becomes several features, or that stays in grid values, has a different name there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Units = Literal["raw", "grid"]
 GUARD = "(grid units)"
 """The name of an unused feature.
 
-It makes a library that checks no names refuse a table because of its number of columns.
+A library that does not check names then refuses a table because of its number of columns.
 """
 
 
@@ -86,7 +86,7 @@ def _ordered(trained: Exportable, private: PrivateColumn, place: int, raw: bool)
 
 
 def _own(trained: Exportable, own: OwnColumn, place: int) -> Iterator[StockFeature]:
-    """Yield an own column's features; adjust its cuts for a library that compares 64-bit floats.
+    """Yield an own column's features; adjust cuts for a library that compares 64-bit floats.
 
     OpBoost rounds the label party's numbers to 32 bits.
     """

@@ -18,7 +18,7 @@ from opboost.training.feature_matrix import Books, Layout
 from opboost.training.released_columns import ReleasedColumn, rows_of
 
 READ_ROWS = 2**20
-"""Rows that are read at a time when rows at given places are collected."""
+"""The number of rows read at a time to collect rows at given places."""
 
 
 class ColumnOnDisk(Protocol):
@@ -57,7 +57,7 @@ class PickedRows:
         return self.whole.book
 
     def rows(self, rows: slice) -> CodedColumn:
-        """Return some of these rows, read together with those between them."""
+        """Return some of these rows; the rows between them are read as well."""
         wanted = self.places[rows]
         first = int(wanted[0])
         return self.whole.rows(slice(first, int(wanted[-1]) + 1)).where(wanted - first)
@@ -73,7 +73,7 @@ class StoredRows:
         sent: The share of rows that send each private column.
         table: The label party's own columns, or None.
         count: How many rows there are.
-        left_out: Columns that say nothing about the label; they hold no value in any row.
+        left_out: Columns that say nothing about the label; they have no value in any row.
         scratch: The folder for further files; None for the folder of the columns.
     """
 
@@ -98,7 +98,7 @@ class StoredRows:
         return any(c.book is None for columns in self.stored.values() for c in columns)
 
     def without(self, names: frozenset[Hashable]) -> StoredRows:
-        """Return the same rows without these columns."""
+        """Return the same rows without values in these columns."""
         return replace(self, left_out=names)
 
     def release(self, here: slice) -> list[ReleasedColumn]:

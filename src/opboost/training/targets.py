@@ -1,4 +1,4 @@
-"""The target of a training: check labels and numbers as they are given."""
+"""The target of training: check the labels or numbers that are given."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Target:
         return replace(self, y=self.y[rows], weight=weight)
 
     def codes_of(self, y: Any) -> np.ndarray[Any, Any]:
-        """Return the positions of further rows' labels among the classes."""
+        """Return the positions of other rows' labels among the classes."""
         assert self.labels is not None
         given = as_column(y)
         position = np.searchsorted(self.labels, given).clip(0, len(self.labels) - 1)
@@ -71,7 +71,7 @@ class Target:
 
 
 def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
-    """Return a label's kind; ``"auto"`` takes text, truth values and two numbers for classes."""
+    """Return a label's kind; ``"auto"`` treats text, booleans and two numbers as classes."""
     if task not in ("auto", "classify", "regress"):
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
     if task == "auto":

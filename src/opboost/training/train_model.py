@@ -1,8 +1,8 @@
 """From released columns and labels to a model: prepare rows, fit, find values, replace cuts.
 
-:func:`train_model` takes the steps in sequence if codebooks give the values behind all cuts.  A
-label party takes the same steps itself: between them it keeps the model in codes on disk and asks
-feature parties for values.
+:func:`train_model` does these steps in sequence if codebooks give the values behind all cuts.  A
+label party does them one by one: in between, it keeps the model in codes on disk and asks feature
+parties for values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from opboost.training.training_settings import TrainingSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Rows that only watch the training, released like those that it learns from."""
+    """Rows on which training is only watched, released like those that it learns from."""
 
     release: list[ReleasedColumn]
     table: Any
@@ -57,7 +57,7 @@ class PreparedRows:
     own_rounds: int = 0
     """Rounds of the continued model, whose trees read only own columns."""
     booster: Booster | None = None
-    """The booster that trains instead of that of the settings; None for that one."""
+    """The booster that replaces that of the settings; None keeps it."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
         """Return the same problem, watched on held-out rows in the codes of its own codebooks."""
@@ -94,7 +94,7 @@ def train_model(
 ) -> TrainedModel:
     """Train on released columns whose codebooks are known, and on own columns.
 
-    The list of the release is emptied: see :func:`prepare_rows`.
+    The list ``release`` is emptied: see :func:`prepare_rows`.
 
     >>> import opboost as op
     >>> from opboost.training.released_columns import from_sample
@@ -125,8 +125,8 @@ def prepare_rows(
 ) -> PreparedRows:
     """Turn released columns into a problem for a booster: noisy rows, or posterior draws.
 
-    The list is emptied on the way, so that no column is in memory twice.  ``parties`` names the
-    party of each column if each tree uses the columns of one party.
+    The list ``release`` is emptied on the way, so that no column is in memory twice.  ``parties``
+    names the party of each column if each tree uses the columns of one party.
     """
     earlier = settings.continue_from
     if earlier is None:
@@ -181,7 +181,7 @@ def prepare_watched_rows(
     parties: Sequence[str] = (),
     watched: HeldOut | None = None,
 ) -> PreparedRows:
-    """Return the same problem, watched on held-out rows if there are any."""
+    """Prepare rows as :func:`prepare_rows` does, watched on held-out rows if there are any."""
     prepared = prepare_rows(release, own, target, settings, parties)
     return prepared if watched is None else prepared.with_held_out(watched)
 
@@ -196,7 +196,7 @@ def prepare_stored_rows(
     parties: Sequence[str] = (),
     scratch: Path | None = None,
 ) -> PreparedRows:
-    """Do the same for columns that stay on disk: noisy rows or draws, one block at a time.
+    """Prepare columns that stay on disk: noisy rows or draws, one block at a time.
 
     ``sent`` is the share of rows that send each column.  Draws are written to ``scratch``, or to
     the folder of the columns.

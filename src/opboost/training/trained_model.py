@@ -30,15 +30,15 @@ class TrainedModel:
     Attributes:
         layout: Its features.
         trained: The stock model, in grid values.
-        posterior: How desensitised rows are predicted; None if the model sees them as they are.
+        posterior: How desensitised rows are predicted; None if the model predicts them directly.
         labels: The classes; None for a regression.
         denoised: Whether it was trained on posterior draws; None if a file does not say.
         verdict: The held-out losses that ``denoise="auto"`` compared, or None.
         score: Its score on held-out rows; None if none were held out.
-        scores: What parties are asked for in predictions by score; None if a tree may use the
+        scores: The scores that parties release in predictions by score; None if a tree may use the
             columns of several parties.
-        own_rounds: How many of the first rounds read only own columns; they predict rows that no
-            party knows.
+        own_rounds: How many of the first rounds read only own columns; these rounds predict rows
+            that no party knows.
     """
 
     layout: Layout
@@ -98,7 +98,7 @@ class TrainedModel:
     def _by_own_trees(
         self, release: Sequence[ReleasedColumn], own: Matrix, rows: BoolArray
     ) -> FloatArray:
-        """Predict, by the first trees, rows of which no private column is known."""
+        """Predict rows of which no private column is known, with the first trees."""
         assert isinstance(self.trained, Staged)
         values = self.layout.values(rows_of(release, rows), own[rows])
         with threads_limited(values.size):

@@ -1,4 +1,4 @@
-"""The settings of a training, which estimators and the label party share."""
+"""The settings of training, which estimators and the label party share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Structure = Literal["free", "by-party"]
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """The settings of a training.
+    """The settings of training.
 
     Attributes:
         booster: The booster: a library on this machine, or a Dask or Spark cluster.
         denoise: As for ``op.OpBoostClassifier``.
-        seed: The seed of booster and denoiser; None for another one each time.
-        early_stopping: Rounds without a better loss on held-out rows after which training ends.
+        seed: The seed of booster and denoiser; None for a new one each time.
+        early_stopping: Training ends after this many rounds without a better held-out loss.
         verbose: Above zero, progress goes to stderr.
         name: The name at the start of each progress line.
         continue_from: A model of the same columns to which trees are added, or None.
@@ -69,7 +69,7 @@ class TrainingSettings:
             print(f"{self.name}: {words}", file=sys.stderr)
 
     def say_not_denoised(self, why: str) -> None:
-        """Print why rows are not denoised, unless denoising was not requested."""
+        """Print why rows are not denoised, unless denoising was turned off."""
         if self.denoise is not False:
             print(f"{self.name}: denoising is off, because {why}.", file=sys.stderr)
 

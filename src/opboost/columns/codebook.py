@@ -19,7 +19,7 @@ from opboost.errors import DataError, PrivacyError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Codebook:
-    """The distinct values of a column in rising order: code k means ``values[k]``.
+    """The distinct values of a column in increasing order: code k means ``values[k]``.
 
     >>> codes, book = encode([7, 3, 3, 9])
     >>> codes.tolist(), book.values.tolist()
@@ -55,16 +55,14 @@ class Codebook:
     def places(self, values: ArrayLike) -> IntArray:
         """Return the codes of values; a new value gets the code of its lower neighbour.
 
-        So ``code < cut`` iff ``value < value_of(cut)`` holds for new values too, whatever the cut.
+        So ``code < cut`` iff ``value < value_of(cut)`` holds for new values too, at any cut.
         """
         return np.maximum(np.searchsorted(self.values, np.asarray(values), side="right") - 1, 0)
 
     def value_of(self, cut: float) -> float:
-        """Return the value that splits rows as the cut does.
+        """Return the value that splits rows as the cut does: ``code < cut`` iff ``value < it``.
 
-        ``code < cut`` iff ``value < value_of(cut)``.
-
-        For a cut at or below the first code it is −inf, above the last code +inf.
+        It is −inf for a cut at or below the first code, and +inf above the last code.
 
         >>> book = Codebook(np.array([3, 7, 9]))
         >>> book.value_of(0.5), book.value_of(0), book.value_of(2.5)
@@ -144,12 +142,12 @@ def encode(values: ArrayLike) -> tuple[IntArray, Codebook]:
 
 
 def distinct(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the distinct values of a column in rising order, in the column's type."""
+    """Return the distinct values of a column in increasing order, in the column's type."""
     return numbered(values)[0] if _is_narrow(values) else np.unique(values)
 
 
 def numbered(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
-    """Return the distinct values of a column in rising order, and each row's position among them.
+    """Return the distinct values of a column in increasing order, and each row's position in them.
 
     Integers on a small range are counted, others sorted.
 

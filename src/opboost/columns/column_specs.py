@@ -1,7 +1,7 @@
 """Private columns as plain data (JSON) and back, for saved estimators and messages.
 
-There is no pickle and no evaluation of text: a class is looked up in a list, and its own
-constructor checks the parameters.
+Nothing is unpickled or evaluated: a class is looked up in a list, and its own constructor checks
+the parameters.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def declared_difference(column: PrivateColumn, known: PrivateColumn) -> tuple[st
     for part in ("mechanism", "mapping", "missing"):
         if part == "missing":
             differs = column.flagged() != known.flagged()
-        else:  # a NaN category is not equal to itself
+        else:  # a NaN category does not equal itself
             own, other = _described(here[part]), _described(there[part])
             differs = here[part] != there[part] and own != other
         if differs:

@@ -1,4 +1,4 @@
-"""Conversion of tables: pandas, polars, Arrow and numpy in, the same kind out."""
+"""Convert tables: pandas, polars, Arrow or numpy in, the same kind out."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _not_a_number(name: Hashable, row: int, value: object) -> ColumnError:
 def rebuild(table: Any, columns: Sequence[OutColumn | Hashable]) -> Any:
     """Return a table of the same kind as ``table``, with rows numbered from 0.
 
-    A column that is given by name alone is kept unchanged.
+    A column that is given only by name is kept unchanged.
     """
     if not is_frame(table):
         return stack(table, columns)
@@ -220,7 +220,7 @@ def _without_hidden(values: Any) -> Any:
 
 
 def table_like(table: Any, columns: dict[str, np.ndarray[Any, Any]]) -> Any:
-    """Return a table of new columns, of the same kind as ``table``; pandas for an array.
+    """Return new columns as a table of the same kind as ``table``; a pandas table for an array.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [23, 71]}, index=["ann", "bob"])
@@ -235,7 +235,7 @@ def table_like(table: Any, columns: dict[str, np.ndarray[Any, Any]]) -> Any:
 
 
 def with_column(table: Any, name: str, values: np.ndarray[Any, Any]) -> Any:
-    """Return a table with one more column, as the same kind of table.
+    """Return the table with one more column, as the same kind of table.
 
     >>> import pandas as pd
     >>> with_column(pd.DataFrame({"age": [23, 71]}), "known", np.array([1, 0]))["known"].tolist()

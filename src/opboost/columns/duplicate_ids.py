@@ -21,8 +21,8 @@ _NAME_BYTES = 16
 class DuplicateIds:
     """A collection of 128-bit pseudo-random names, which are compared at the end.
 
-    ``repeats()`` is the number of added names that equal an earlier one.  ``repeated()`` is the
-    number of names that occur more than once, and the number of their occurrences.
+    ``repeats()`` is the number of added names that equal an earlier one.  ``repeated()`` gives the
+    number of names that occur more than once, and how often they occur in all.
     Cost: 16 bytes of disk per name; memory for a 256th of them.
 
     >>> import numpy as np

@@ -1,7 +1,7 @@
 """One private column: its mapping to the grid, its mechanism, and its policy for missing values.
 
-All callers share this step: the transformer, the command line and the feature party pass a column
-in and get released columns back.
+The transformer, the command line and the feature party all release columns through this module:
+they pass a column in and get released columns back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from opboost.promises import Guarantee, checked_epsilon
 from opboost.randomness.streams import KeyedRng, Rng, SeededRng, row_keys
 
 MAX_FLOAT32_INTEGER = 2**24
-"""Boosters compare 32-bit floats, which distinguish integers up to this one."""
+"""Boosters compare 32-bit floats, which represent all integers up to this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class PrivateColumn:
             raise ColumnError.of(self.name, error) from None
 
     def states(self, prepared: Prepared) -> IntArray:
-        """Return a number for the input of each row's draw: its cell, or that it is missing."""
+        """Return a number for the input of each row's draw: its cell, or a number for missing."""
         states = prepared.cells.astype(np.int64) << 1
         if self.flagged() is not None:
             states = np.where(prepared.missing, 1, states)
@@ -230,7 +230,7 @@ class PrivateColumn:
         missing = rows.codes < 0
         values, codes = rows.values, rows.codes
         if missing.any():
-            # If None is declared, missing values are a category of their own; else they are filled.
+            # If None is declared, missing values are a category; otherwise they are filled in.
             filling = None if None in declared else self._filling(missing, first_row)
             values, codes = [*values, filling], np.where(missing, len(values), codes)
             if filling is None:

@@ -40,7 +40,7 @@ def id_bytes(
     first: int = 0,
     spelling: Spelling = "exact",
 ) -> list[bytes]:
-    """Return each row's ID as bytes; an ID made of several columns keeps their texts apart.
+    """Return each row's ID as bytes; the texts of an ID's several columns stay distinguishable.
 
     ``first`` is the number of the first row, for error messages.
 

@@ -24,24 +24,24 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
-    An own column of texts becomes one feature per text; a column of more than 64 texts is refused.
+    An own column of text becomes one feature per text; more than 64 distinct texts are refused.
     ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
     seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows unless held-out noisy
-    rows show that this hurts; ``True`` always does, ``False`` trains on the noisy rows.
+    rows show that this hurts; ``True`` always does so, and ``False`` trains on the noisy rows.
     ``held_out=0.2`` also trains a second model without a fifth of the rows, and scores it on them;
     the model itself learns from all rows.
 
     Attributes:
-        model_: The stock model, in raw units: it takes tables like the training table.
+        model_: The stock model in raw units, for tables like the training table.
         plan_: The plan of a record budget (``op.Budget.record``), or None.
         guarantee_: What is promised about one person's record.  Rows that were released several
             times (a search that refits, copies in ``eval_set`` or ``predict``), here or in worker
-            processes, count several times; the caveats say what the count cannot know.
+            processes, count several times; the caveats list what is not counted.
         releases_: How many times any of the rows has been released so far.
         classes_: The labels.
         denoised_: Whether the model was trained on posterior draws.
         verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
-        held_out_score_: The scores with own columns alone and with all, or None.
+        held_out_score_: The scores with only own columns and with all, or None.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
@@ -107,8 +107,8 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
 
         ``eval_set`` is ``(X, y)`` or ``[(X, y)]``; its private columns are released before the
         booster sees them.  The training table itself is not released again: it keeps its noise.
-        ``continue_from`` is a fitted estimator of the same columns: trees are added to its model on
-        these new rows, and a person who is in both trainings is charged for both.
+        ``continue_from`` is a fitted estimator of the same columns: trees for these new rows are
+        added to its model, and a person who is in both tables is charged for both releases.
         """
         target, pair = Target.of_classes(y, sample_weight, self.class_weight), one_pair(eval_set)
         held_out = None if pair is None else (pair[0], target.codes_of(pair[1]))
@@ -169,7 +169,7 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
 def kind_for(
     y: np.ndarray[Any, Any], task: str
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
-    """Return the estimator for a label: text, booleans and two distinct numbers are classes."""
+    """Return the estimator for a label; text, booleans and two distinct numbers are classes."""
     return KINDS[label_kind(y, task)]
 
 

@@ -57,7 +57,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     """The name of the label column, if the model was trained on a file."""
 
     scores_later_: float = 0.0
-    """The most that scores in predictions may reveal about a person, on top of the training."""
+    """The most that scores in predictions may reveal about a person, in addition to training."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def guarantee_(self) -> Joint | NoGuarantee:
-        """What is promised about one person's record, all known releases of these rows added up."""
+        """What is promised about one person's record over all known releases of these rows."""
         check_is_fitted(self)
         return self.desensitizer_.guarantee_
 
@@ -215,7 +215,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def releases_(self) -> int:
-        """How many times any of the rows that this estimator released has been released so far."""
+        """How many times any row that this estimator released has been released so far."""
         check_is_fitted(self)
         return self.desensitizer_.account.releases
 
@@ -224,7 +224,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
 
         It takes tables with the columns of the training table: by name, in their order, in raw
-        units.  :meth:`model_matrix` tells which columns become other features.
+        units.  :meth:`model_matrix` says which columns become other features.
         """
         return self.stock_model()
 
@@ -337,8 +337,8 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         """Write the stock library's own file, which loads without OpBoost.
 
         Given a table like the training table, the library predicts every row as ``predict`` does,
-        or refuses the table; then ``model_matrix`` builds what it takes.  ``units="grid"`` gives a
-        model of grid values, for released rows.  ``strip`` leaves out what reveals how many
+        or refuses the table; ``model_matrix`` then builds one that it takes.  ``units="grid"``
+        gives a model of grid values, for released rows.  ``strip`` leaves out what reveals how many
         training rows a node had.
         """
         self._exported(units).save(Path(path), strip=strip)
@@ -346,8 +346,8 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def save_onnx(self, path: str | Path) -> None:
         """Write an ONNX file that takes the columns of a table in raw units.
 
-        It needs ``opboost[onnx]``, and predicts what ``predict`` does within the rounding of 32-bit
-        floats, with every booster that exposes its trees; a booster of your own is refused.
+        This needs ``opboost[onnx]`` and a booster that exposes its trees; a booster of your own is
+        refused.  The file predicts what ``predict`` does, up to the rounding of 32-bit floats.
         ``onnx_inputs`` builds its inputs.
         """
         check_is_fitted(self)
@@ -389,7 +389,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 def fitted(
     estimator: Fitted, model: TrainedModel, release: Desensitizer, origins: Origins
 ) -> Fitted:
-    """Return the estimator, now fitted with a model that was trained, or saved, elsewhere."""
+    """Fit the estimator with a model that was trained or saved elsewhere, and return it."""
     estimator._hold(model, release, origins)
     return estimator
 

@@ -95,7 +95,7 @@ class Declarations:
                 _of(self.mapping, name, "cells"),
             )
         except ParameterError as error:
-            if inferred:  # the message shows the bounds, which are then not public
+            if inferred:  # its words show the bounds, which are not public
                 raise ColumnError(
                     name, "cannot be set up with bounds from the data", detail=str(error)
                 ) from None
@@ -183,7 +183,7 @@ class Declarations:
 
 
 def nominal(name: Hashable, mechanism: Mechanism, categories: Any) -> NominalMechanism:
-    """Return unary encoding for a nominal column, at the level of a mechanism by distance."""
+    """Return unary encoding for a nominal column, at the level of a distance-based mechanism."""
     epsilon = mechanism.nominal_epsilon()
     if epsilon is None:
         raise ColumnError(
@@ -211,7 +211,7 @@ def _inferred(name: Hashable, table: Any) -> tuple[float, float]:
     if not finite.size:
         raise ColumnError(name, "holds no finite number, so no bounds can be inferred")
     lower, upper = float(finite.min()), float(finite.max())
-    # A constant column still needs two different bounds; it stays at the lower end.
+    # A constant column needs two different bounds too; its value is the lower one.
     return (lower, upper) if lower < upper else (lower, lower + max(1.0, abs(lower)))
 
 

@@ -57,7 +57,7 @@ CheckColumns = Callable[[Any, tuple[PrivateColumn, ...]], None]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What ``fit`` settled; a parameter that is changed later takes effect at the next ``fit``."""
+    """What ``fit`` settled on; a later change of a parameter takes effect at the next ``fit``."""
 
     names: tuple[Hashable, ...]
     passthrough: bool
@@ -89,9 +89,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         budget: ``op.Budget.record(4)`` limits what all columns together reveal about one person.
             The other budgets split the mechanism's level (its ε) over the columns.
         remainder: What to do with columns about which nothing is declared.  ``"raise"`` refuses
-            them, and ``"drop"`` leaves them out.  ``"passthrough"`` sends them as they are, without
-            noise.  ``"own"`` is for a party that holds both kinds: these columns are not released
-            but stay next to the released ones, so the guarantee has no caveat about them.
+            them, and ``"drop"`` leaves them out.  ``"passthrough"`` releases them without noise.
+            ``"own"`` is for a party that holds both kinds: these columns are not released but stay
+            next to the released ones, so the guarantee has no caveat about them.
         noise_rng: ``None`` draws cryptographic noise.  ``op.SeededRng(7)`` draws the same noise in
             each run, which protects nobody: ``guarantee_`` then reads ``none: seeded``.
 
@@ -102,9 +102,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         columns_: The private columns as declared.
         plan_: The plan of a record budget, or None.
         column_weights_: The column weights that a pilot found, or None.
-        outside_: How many values the last table had outside the bounds, by column.  Do not publish
-            these numbers: they describe the data, and no guarantee covers them.  They are never
-            pickled.
+        outside_: How many values of the last table were outside the bounds, by column.  Do not
+            publish these numbers: they describe the data, and no guarantee covers them.  They are
+            never pickled.
         releases_: How many releases have been made since ``fit``.
 
     **The index is dropped.**  A pandas index may hold an ID or a raw value, and nothing is declared
@@ -172,7 +172,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         look: Callable[[PrivateColumn, Prepared], None],
         check: CheckColumns = lambda table, columns: None,
     ) -> Any:
-        """Fit.  Map each private column to the grid, pass it to ``look``, and do not keep it.
+        """Fit: map each private column to the grid, pass it to ``look``, and do not keep it.
 
         ``check`` is called first, and may refuse the table and its private columns.
         """
@@ -192,7 +192,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             prepared = c.prepare(table)
             outside[c.name] = prepared.outside
             look(c, prepared)
-        # All checks have passed: from here on nothing can fail and leave half a fit behind.
+        # All checks have passed; nothing below can fail and leave the fit incomplete.
         self._plan = _Plan(
             settled.names,
             settled.keeps_others,
@@ -302,7 +302,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
                 DroppedIndexWarning,
                 stacklevel=3,
             )
-        if kind == "pandas":  # scikit-learn would give an array the raw table's index
+        if kind == "pandas":  # scikit-learn would give an array the index of the raw table
             return in_pandas(stack(table, out))
         return rebuild(table, out)
 
@@ -336,7 +336,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def sent(self) -> float:
-        """The share of rows for which each private column is sent (``Budget.sampled``)."""
+        """The share of rows that send each private column (``Budget.sampled``)."""
         budget = self._plan.budget
         if budget is None or budget.columns_per_row is None:
             return 1.0
@@ -401,9 +401,9 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     def _sent_after_pilot(
         self, drawn: Release, budget: RecordBudget, rows: int, weigh: Weigh
     ) -> BoolArray | None:
-        """Choose the cells to send: evenly in the pilot's rows, by ``weigh`` in all other rows.
+        """Choose the columns of each row: evenly in the pilot's rows, by ``weigh`` in the others.
 
-        ``drawn`` holds the noisy values of all cells.
+        ``drawn`` holds noisy values for all rows and columns.
         """
         rng, names = self._plan.rng, [c.name for c in self.columns_]
         of_people = of_cells = rng

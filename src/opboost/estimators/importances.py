@@ -12,7 +12,7 @@ from opboost.estimators.boosted_base import BoostedBase
 from opboost.plots.importance_chart import draw_importances
 
 LABEL_PARTY = "label party"
-"""The name of the label's holder among the feature parties."""
+"""The name under which the label party is listed with the feature parties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Importances:
     """Shares of the total gain of all splits; they add up to one.
 
     Attributes:
-        columns: By column of the table, the most important one first; the features of a column's
+        columns: The share of each column, the most important first; the features of a column's
             categories count for the column.
-        parties: By party, with the label party's own columns together as ``"label party"``; empty
-            for a model trained on one machine.
+        parties: The share of each party, with the label party's own columns as ``"label party"``;
+            empty for a model trained on one machine.
         held_by: The party of each column, if there are parties.
 
     ``print`` shows a table.

@@ -1,4 +1,4 @@
-"""The columns that come out of a transformer, in the order of those that went in."""
+"""The output columns of a transformer, in the order of its input columns."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class TableContent:
 class ReleaseMemory:
     """Releases by table **object**, for as long as the object lives and its content is unchanged.
 
-    Releases are never looked up by content alone: two people with equal records would then get
+    Releases are never looked up only by content: two people with equal records would then get
     equal noise, and anyone who knows one record could test whether another equals it.
     """
 

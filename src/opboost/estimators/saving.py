@@ -95,7 +95,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
 
 
 MAX_CLASS_BYTES = 2**26
-"""Limit on the bytes of all class names; NumPy gives each as much memory as the longest."""
+"""The most bytes for all class names; NumPy gives each as much memory as the longest."""
 
 
 def _rebuilt(
@@ -151,8 +151,8 @@ def _rebuilt(
 def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
     """Return which party each column comes from.
 
-    An older file does not say so.  For an older file, the result marks only the columns whose party
-    withheld its units.
+    An older file does not say.  For it, the result marks only the columns whose party withheld its
+    units.
     """
     if "origins" in description:
         return Origins.from_dict(description["origins"])
@@ -162,7 +162,7 @@ def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) ->
 def _counts_cells(mapping: object) -> bool:
     """Return whether a column's "raw" values are only cell numbers.
 
-    This is so if the party withholds its units: the bounds then follow from the grid alone.
+    This is so if the party withholds its units: the bounds then follow from the grid.
     """
     if not isinstance(mapping, NumericMapping):
         return False

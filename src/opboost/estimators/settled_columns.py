@@ -14,12 +14,12 @@ from opboost.errors import ColumnError, ParameterError
 from opboost.estimators.declarations import Declarations, no_bounds
 
 KEPT = ("passthrough", "own")
-"""The values of ``remainder`` under which undeclared columns stay beside the released ones."""
+"""The values of ``remainder`` that keep undeclared columns next to the released ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettledColumns:
-    """The private columns of a table, and what warnings and caveats must say about its columns."""
+    """The private columns of a table, and what warnings and caveats say about its columns."""
 
     columns: tuple[PrivateColumn, ...]
     names: tuple[Hashable, ...]
@@ -54,7 +54,7 @@ class SettledColumns:
     def _planned(
         cls, declared: Declarations, table: Any, remainder: str, budget: RecordBudget | RecordPlan
     ) -> SettledColumns:
-        """Return the columns of a record budget, which chooses their mechanisms, or of its plan."""
+        """Return the columns with the mechanisms that a record budget, or its plan, chooses."""
         if declared.mechanism is not None:
             raise ParameterError(
                 "A mechanism and a record budget are given, and the budget chooses mechanisms "
@@ -82,7 +82,7 @@ class SettledColumns:
 
     @property
     def keeps_others(self) -> bool:
-        """Whether columns that are not private stay beside the released ones."""
+        """Whether columns that are not private stay next to the released ones."""
         return self.remainder in KEPT
 
     def check_release_names(self) -> None:
@@ -90,7 +90,7 @@ class SettledColumns:
         check_release_names(self.columns, self.others if self.keeps_others else [])
 
     def caveats(self) -> tuple[str, ...]:
-        """Return what no guarantee covers: bounds from the data, columns released as they are."""
+        """Return what no guarantee covers: bounds from the data, and columns without noise."""
         caveats = [f"bounds of {name!r} were taken from the data" for name in self.inferred]
         if self.others and self.remainder == "passthrough":
             caveats.append(f"released as they are: {', '.join(map(str, self.others))}")
@@ -125,7 +125,7 @@ def _made(
 
 
 def _private_names(declared: Declarations, names: list[Hashable], remainder: str) -> list[Hashable]:
-    """Return the names of the private columns; refuse another one that must not stay."""
+    """Return the names of the private columns; refuse other columns if they must not stay."""
     private = declared.private_names(names)
     _check_remainder(remainder, [name for name in names if name not in private])
     if not private:

@@ -37,9 +37,9 @@ class Posterior:
     """How a model of clean rows predicts a desensitised row.
 
     The best prediction of a model F of clean rows for a noisy row y is E[F(x) | y].  ``way`` is
-    ``"draws"`` if it is computed from draws of x, or ``"groups"`` if the chances of the label groups
-    predict the label directly (``means`` holds their mean targets).  A row's prediction depends
-    only on what the row sent.
+    ``"draws"`` if it is computed from draws of x, and ``"groups"`` if the chances of label groups
+    predict the label directly (``means`` holds the groups' mean targets).  A row's prediction
+    depends only on what the row sent.
     """
 
     coding: StateCoding

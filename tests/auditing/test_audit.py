@@ -1,4 +1,4 @@
-"""The auditor: it accuses no sound mechanism and catches broken ones."""
+"""The auditor accuses no sound mechanism, and catches broken ones."""
 
 from __future__ import annotations
 

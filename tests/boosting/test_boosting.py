@@ -1,4 +1,4 @@
-"""Every backend's rewritten models load in the stock library and predict the same, bit for bit."""
+"""Rewritten models of every backend load in the stock library and predict the same bits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_rewritten_model_predicts_bit_for_bit_as_the_model_in_codes(
         return
     model, rewritten, X, V, books, _ = trained(backend, params, task, gaps)
     assert (model.predict(X) == rewritten.predict(V)).all()
-    assert not (model.predict(X) == model.predict(V)).all()  # the rewriting changed something
+    assert not (model.predict(X) == model.predict(V)).all()  # rewriting changed something
     for feature, cuts in rewritten.cuts().items():
         if feature in books:
             known = {float(v) for v in books[feature].values}

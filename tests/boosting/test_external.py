@@ -81,7 +81,7 @@ def test_the_model_is_the_one_that_the_same_codes_give_in_memory(label, codebook
 
 
 def cuts(model):
-    """Return the columns and values of a model's splits; leaves may be summed in another order."""
+    """Return the columns and values of a model's splits; leaves may be summed in any order."""
     trees = model.model_.trees_to_dataframe()
     return trees[["Tree", "Node", "Feature", "Split"]].fillna(-1).values.tolist()
 

@@ -60,10 +60,10 @@ KINDS = {
     "unary encoding, symmetric": (op.UnaryEncoding(range(20), 2.0, "sue"), "raise"),
     "subset selection": (op.SubsetSelection(range(10), 1.0), "raise"),
 }
-"""Return mechanisms with policies for gaps."""
+"""Mechanisms with policies for gaps."""
 
 NOT_TIGHT = ("Global-map", "Adj-map", "Local-map", "Piecewise")
-"""Return mechanisms whose tables lose visibly less than they promise."""
+"""Mechanisms whose tables lose visibly less than they promise."""
 
 
 def column(name, kind):
@@ -172,7 +172,7 @@ def test_a_table_with_one_integer_changed_by_one_is_rejected(data):
 
 @given(st.data())
 def test_a_table_whose_rows_still_add_up_is_rejected(data):
-    """Clamp-map is tight at every output: moving a little mass from any but the own cell shows."""
+    """Clamp-map is tight at every output, so moving a little mass from any other cell shows."""
     file = certificate("Clamp-map")
     cells = st.integers(0, 9)
     x, to = data.draw(cells), data.draw(cells)
@@ -205,7 +205,7 @@ def test_a_closed_form_that_falls_faster_is_rejected(kind):
 
 
 def test_a_steeper_slope_within_the_cap_is_rejected():
-    """Neighbours are checked separately where near values are protected better."""
+    """If near values are protected better, neighbours are checked separately."""
     file = certificate("Window-map, closed form")
     at = ("mechanisms", 0, "channel")
     weights = file["mechanisms"][0]["channel"]["weights"]

@@ -58,7 +58,7 @@ def test_columns_are_drawn_in_turn_in_proportion_to_their_weights():
     weights = np.array([8.0, 4.0, 2.0, 1.0, 1.0])
     found = sent(dict(zip(NAMES, weights, strict=True)), 2, 200_000).mean(axis=0)
     share = weights / weights.sum()
-    # Without replacement: first, or second after any other one.
+    # Without replacement: drawn first, or second after another column.
     due = [
         p + sum(q * p / (1 - q) for k, q in enumerate(share) if k != j) for j, p in enumerate(share)
     ]

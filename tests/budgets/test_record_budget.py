@@ -1,4 +1,4 @@
-"""Record budgets: one person's total is given, and every plan keeps to it."""
+"""Record budgets: the total of one person is given, and every plan keeps to it."""
 
 from __future__ import annotations
 

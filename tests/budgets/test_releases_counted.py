@@ -1,5 +1,5 @@
-"""``guarantee_`` counts all releases of the same rows that a process can know of, and says what it
-cannot know."""
+"""``guarantee_`` counts all releases of the same rows that a process can know of, and names those
+that it cannot count."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_columns_of_each_row_are_chosen_once():
     assert clf.releases_ == 1
     assert clf.guarantee_.columns_per_row == 1
     clf.model_matrix(X.copy(), units="grid", desensitize=True)
-    assert clf.guarantee_.columns_per_row is None  # both columns of a row may have been sent by now
+    assert clf.guarantee_.columns_per_row is None  # both columns of a row may have been sent
 
 
 # Every new draw of the same rows is counted.
@@ -194,7 +194,7 @@ def test_a_transformer_counts_like_an_estimator():
 
 
 def test_each_release_adds_what_it_promised_itself():
-    """A search over levels, whose candidates have different levels."""
+    """A search whose candidates have different levels."""
     X, y = people()
     search = GridSearchCV(
         classifier(), {"mechanism": [op.ClampMap(GRID, 0.1), op.ClampMap(GRID, 5.0)]}, cv=3
@@ -221,7 +221,7 @@ def test_a_seeded_release_leaves_no_promise():
 
 
 def test_columns_released_beside_others_are_named():
-    """Rows are matched by all private columns; a release of only some is mentioned as a caveat."""
+    """Rows are matched by all private columns; a release of only some of them becomes a caveat."""
     X, y = people()
     classifier(bounds={"age": (17, 90)}).fit(X, y)
     both = classifier().fit(X, y)
@@ -329,10 +329,10 @@ def test_an_unpickled_estimator_says_so_and_holds_no_hash_of_a_row():
     clf = classifier().fit(X, y)
     clf.predict(X.copy(), desensitize=True)
     stored = pickle.dumps(clf)
-    assert_released(clf, 2, SENT)  # the copy may be used for releases that nobody counts
+    assert_released(clf, 2, SENT)  # releases by the copy may not be counted
     again = pickle.loads(stored)
     assert_released(again, 2, COPIED)
-    assert len(pickle.dumps(clf.desensitizer_)) < 8 * len(X)  # eight bytes per row do not fit
+    assert len(pickle.dumps(clf.desensitizer_)) < 8 * len(X)  # too small for eight bytes per row
     again.predict(X, desensitize=True)  # the pickle does not hold the release, so this is another
     assert again.releases_ > clf.releases_ - 1
     assert again.guarantee_.total >= 3 * ONE
@@ -357,7 +357,7 @@ def test_a_release_that_joblib_keeps_is_found_by_the_next_process(tmp_path):
     release_counts.begin_anew()
     flow = make_pipeline(desensitizer(), DecisionTreeClassifier(), memory=str(tmp_path))
     assert_released(flow.fit(X, y)[0], 1, COPIED)
-    assert flow[0].releases_ == 0  # it made none itself
+    assert flow[0].releases_ == 0  # it made no release itself
 
 
 def test_a_loaded_estimator_says_so_and_knows_all_levels(tmp_path):
@@ -401,7 +401,7 @@ def test_a_file_of_another_version_is_refused_with_both(tmp_path):
 
 @pytest.fixture
 def sent(tmp_path, monkeypatch):
-    """Fit a copy as another process would; return this register, the reports' folder, a pickle."""
+    """Fit a copy as another process would; return the register, the folder of reports, a pickle."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     release_counts.begin_anew()
     X, y = people()
@@ -450,11 +450,11 @@ def test_a_release_that_cannot_be_reported_is_refused(sent, monkeypatch):
     X, y = people()
     (report,) = folder.iterdir()
     report.unlink()
-    report.mkdir()  # a folder in the place of the report, which no file can replace
+    report.mkdir()  # a folder instead of the report, which no file can replace
     with pytest.raises(DataError, match=r"The release cannot be counted: .*set TMPDIR"):
         classifier().fit(X, y)
     report.rmdir()
-    folder.rmdir()  # the other process has ended, so there is nobody to report to
+    folder.rmdir()  # the other process has ended, so there is no process to report to
     assert_released(classifier().fit(X, y), 2, CHILD)
     assert_released(pickle.loads(stored).fit(X, y), 3, CHILD)
 

@@ -1,4 +1,4 @@
-"""IDs that occur twice are counted, no matter how much of the table is in memory."""
+"""Repeated IDs are counted, however much of the table is in memory."""
 
 import numpy as np
 import pytest

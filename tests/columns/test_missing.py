@@ -16,7 +16,7 @@ TEN = op.Domain(1, 10)
 
 
 def full_distribution(m):
-    """Return the whole channel; its inputs and outputs are "missing" and every cell."""
+    """Return the whole noise matrix; its inputs and outputs are "missing" and every cell."""
     lie, bits = m.integer_flag()
     lie = lie / 2**bits
     p = m.mechanism.transition_matrix()

@@ -1,4 +1,4 @@
-"""Denoising: the laws that EM, posteriors and draws obey, and that denoising helps."""
+"""Denoising: properties of EM, posteriors and draws, and that denoising helps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def mechanisms():
 
 
 def noisy(clean, m, seed):
-    """Return the codes of grid values (from 0 on) after a channel."""
+    """Return the codes of grid values (from 0 on) after noise."""
     return (m.sample(clean + GRID.L, rng=op.SeededRng(seed)) - m.outputs.L).astype(np.uint8)
 
 
@@ -55,7 +55,7 @@ def no_bits(rows):
 
 
 def world(seed=0, rows=4000, epsilon=0.64):
-    """Return rows of two classes with two latent kinds in each, in three columns."""
+    """Return rows of two classes, each with two latent kinds, in three columns."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, rows)
     kind = rng.integers(0, 2, rows)
@@ -262,7 +262,7 @@ def test_columns_that_belong_together_are_paired():
 def test_the_verdict_denoises_unless_plain_rows_are_clearly_better():
     rng = np.random.default_rng(0)
     loss = rng.random(500)
-    nothing = np.full(500, 0.6)  # little is known, so draws may be worse within the error
+    nothing = np.full(500, 0.6)  # little is known, so draws may be worse by up to the error
     assert Verdict.of(loss, loss + rng.normal(0.0, 1.0, 500), nothing, 5000).denoise
     assert not Verdict.of(loss, loss + 0.1, nothing, 5000).denoise
     y = rng.normal(size=400)
@@ -319,7 +319,7 @@ def clean_problem(seed=0, rows=6000):
 
 @pytest.mark.parametrize("denoise", [True, "auto"])
 def test_denoising_wins_back_what_noise_took(denoise):
-    """The margin is one that noisy rows and draws without the label do not reach."""
+    """Noisy rows, and draws without the label, do not reach this margin."""
     X, y = clean_problem()
     score = {}
     for way in (False, denoise):
@@ -360,7 +360,7 @@ def test_without_a_label_groups_and_cells_follow_bayes():
 
 @pytest.mark.parametrize("epsilon", [0.08, 0.16])
 def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon):
-    """The margin is over the same model's predictions from the noisy values themselves."""
+    """Compare with the same model's predictions from the noisy values themselves."""
     X, y = clean_problem()
     reg = op.OpBoostRegressor(
         op.ClampMap(GRID, epsilon), bounds=(0, 1), random_state=0, noise_rng=op.SeededRng(5)
@@ -374,7 +374,7 @@ def test_desensitised_rows_are_predicted_through_the_posterior(tmp_path, epsilon
     assert ((ours - y[5000:]) ** 2).mean() < ((direct - y[5000:]) ** 2).mean() - 0.03 * var
     assert ((ours - y[5000:]) ** 2).mean() < var
     elsewhere = model.of_released(table[::-7], rows_of(released, slice(None, None, -7)))
-    assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever the row is in the table
+    assert np.allclose(elsewhere, ours[::-7], rtol=1e-9)  # wherever in the table the row is
     reg.save(tmp_path / "model.opboost")
     again = op.load(tmp_path / "model.opboost").trained_model_
     assert (again.of_released(table, released) == ours).all()
@@ -475,7 +475,7 @@ def test_shares_of_many_categories_and_few_rows_are_drawn_together():
         assert shares.sum(axis=1) == pytest.approx(np.ones(20))
         if tells:
             assert shares[np.arange(20), np.arange(20)].min() > 0.25
-        else:  # nothing is known, and chance differences in a group of a hundred rows are left out
+        else:  # chance differences in a group of a hundred rows are shrunk away
             assert np.abs(shares - true).mean() < 0.02  # about .0165; .025 with raw shares
             assert np.abs(found.column() - true).mean() < 0.02
 
@@ -505,6 +505,6 @@ def test_nominal_columns_that_tell_nothing_do_not_undo_what_denoising_gains():
 def test_predictions_that_are_noise_of_guessing_lose_no_less_than_nothing_would():
     rng = np.random.default_rng(0)
     y, guess = rng.normal(size=400), rng.normal(0, 0.1, 400)
-    for variance in (0.0099, 0.0101, 0.02):  # the estimate for uninformative guesses
+    for variance in (0.0099, 0.0101, 0.02):  # estimates for uninformative guesses
         told = losses(guess, y, "regression", np.full(400, variance)).mean()
         assert 0.9 * y.var() < told <= y.var()

@@ -1,4 +1,4 @@
-"""Classes start along the factors of columns, and columns that were not sent are skipped."""
+"""Classes start along the factors of columns; columns that a row did not send are skipped."""
 
 from __future__ import annotations
 

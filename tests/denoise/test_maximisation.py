@@ -28,7 +28,7 @@ def start(classes: int, smooth: float):
 
 
 def slow_step(pmf, n, matrix, parent, smooth, line):
-    """Take one over-relaxed step of EM for one pmf, written as in the explanation."""
+    """Take one over-relaxed step of EM for one pmf, written as in the documentation."""
     factor = matrix @ (n / (pmf @ matrix)) / n.sum()
     moved = pmf * factor**1.5
     pmf = (n.sum() * moved / moved.sum() + KAPPA * parent) / (n.sum() + KAPPA)

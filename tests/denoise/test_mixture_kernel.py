@@ -27,7 +27,7 @@ def table(request):
     bit = BitNoise.of(op.UnaryEncoding(["a", "b", "c"], 2.0))
     space = Space((channel,) * COLUMNS, (6,) * COLUMNS, (bit,) * request.param)
     codes = rng.integers(0, 7, (ROWS, COLUMNS)).astype(np.uint8)
-    codes[:9, 3:] = 6  # rows that send few columns beside rows that send many
+    codes[:9, 3:] = 6  # rows that send few columns next to rows that send many
     bits = rng.integers(0, 2, (ROWS, 3 * request.param)).astype(np.uint8)
     bits[rng.random(ROWS) < 0.3, -3:] = [UNSENT, 0, 0][: bits.shape[1]]
     groups = Groups.classes(rng.integers(0, 2, ROWS), 2)

@@ -1,4 +1,4 @@
-"""Samples follow the distribution: G-tests with a fixed seed, and loops against exact twins."""
+"""Samples follow the distribution: G-tests with a fixed seed, and loops against exact draws."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_threads_fill_every_row_once_with_noise_of_its_own(m, threads):
     assert all(a != b for i, a in enumerate(pieces) for b in pieces[:i])
     rising = np.sort(np.random.default_rng(0).integers(1, 11, size))
     sharp = op.ClampMap(TEN, 40.0) if m.domain == TEN else op.ClampMap(LONG, 40.0)
-    assert (sharp.sample(rising, threads=threads) == rising).all()  # each row at its own place
+    assert (sharp.sample(rising, threads=threads) == rising).all()  # every row keeps its place
     with pytest.raises(op.ParameterError, match="threads must be 1 or more"):
         m.sample([1], threads=0)
 

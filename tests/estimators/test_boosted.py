@@ -73,7 +73,7 @@ def test_it_learns_binary_multiclass_and_regression(booster):
 
 
 def test_clamp_map_beats_global_map_at_the_same_promise():
-    """Digits have 64 private columns, and swapped mechanisms would miss this margin."""
+    """Use the digits, with 64 private columns; swapped mechanisms would miss this margin."""
     X, y = load_digits(return_X_y=True)
     train, test, y_train, y_test = train_test_split(X, y, random_state=0)
     score = {}
@@ -91,7 +91,7 @@ def test_clamp_map_beats_global_map_at_the_same_promise():
 
 
 def test_no_raw_private_value_reaches_the_booster():
-    """The rows are neither used in training nor held out."""
+    """This holds for training rows and for held-out rows."""
     X, y, bounds = cancer()
     seen = []
 
@@ -167,7 +167,7 @@ def test_prediction_on_plain_and_on_desensitised_rows():
     plain, noisy = clf.predict_proba(X), clf.predict_proba(X, desensitize=True)
     assert not (plain == noisy).all()
     assert roc_auc_score(y, plain[:, 1]) > roc_auc_score(y, noisy[:, 1]) > 0.6
-    assert (clf.predict_proba(X, desensitize=True) == noisy).all()  # one release, kept
+    assert (clf.predict_proba(X, desensitize=True) == noisy).all()  # one release, remembered
     assert clf.predict(X, desensitize=True).shape == (269,)
 
 
@@ -231,7 +231,7 @@ def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
     assert "300" not in error.value.public
     assert "person" not in str(error.value)
     days = [datetime.date(1950, 1, 1) + datetime.timedelta(days=i) for i in range(300)]
-    clf.fit(kind({"age": age, "name": days}), y)  # dates are numbers, so none is listed
+    clf.fit(kind({"age": age, "name": days}), y)  # dates are numbers, so their texts are not listed
     with pytest.raises(op.ColumnError, match="'name' holds more than 64 different texts"):
         op.LabelParty(kind({"name": names}), y)  # before any other party releases anything
     with pytest.raises(op.ColumnError, match="Column 1 holds more than 64 different texts"):
@@ -247,7 +247,7 @@ def test_a_column_of_names_does_not_get_into_a_model(kind, tmp_path):
 
 
 def test_class_weights_and_sample_weights():
-    """Denoising is off, because posterior draws already make the plain model more confident."""
+    """Denoising is off, because posterior draws make even the plain model more confident."""
     X, y, _ = cancer()
     naive = {"mechanism": op.ClampMap(GRID, 0.32), "denoise": False}
     plain = classifier(**naive).fit(X, y)
@@ -442,7 +442,7 @@ DETERMINISM = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [op.OpBoostClassifier, op.OpBoostRegressor])
 def test_check_estimator_without_a_seed_fails_only_where_noise_must_repeat(kind):
-    """Chance decides which of the listed checks fail, because two draws may agree."""
+    """Which of the listed checks fail depends on chance, because two draws may agree."""
     estimator = kind(op.ClampMap(GRID, 6.0), bounds="infer")
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert {r["check_name"] for r in results if r["status"] == "failed"} <= set(DETERMINISM)

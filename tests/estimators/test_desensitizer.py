@@ -102,11 +102,11 @@ def test_an_index_does_not_leave(index, way):
     assert out.index.names == [None]
     rows = out.to_numpy(dtype=float, na_value=np.nan)
     assert np.array_equal(rows, expected.to_numpy(dtype=float), equal_nan=True)
-    assert d.set_output(transform="polars").transform(table).shape == (5, 7)  # it has none to drop
+    assert d.set_output(transform="polars").transform(table).shape == (5, 7)  # no index to drop
 
 
 def test_a_default_index_is_dropped_without_a_word():
-    """Integer indexes are dropped, too: reading a file or concatenating tables may leave them."""
+    """Integer indexes, as from reading a file or concatenating tables, are dropped too."""
     table = pd.DataFrame(PEOPLE, index=pd.Index(range(5), name="row"))
     out = desensitizer().fit_transform(table)
     assert out.index.equals(pd.RangeIndex(5))
@@ -197,7 +197,7 @@ def test_a_release_is_forgotten_with_its_transformer_and_with_its_table():
         assert released() is None
     finally:
         gc.enable()
-    del table  # nothing keeps it
+    del table  # nothing keeps the table alive
 
 
 def test_equal_records_of_two_people_get_independent_noise():

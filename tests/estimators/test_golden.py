@@ -149,7 +149,7 @@ def test_a_saved_estimator_predicts_and_promises_as_it_did(golden, booster, rele
     model = op.load(home / f"{booster}.opboost")
     found = model.predict_proba(pd.read_csv(home / "rows.csv"))[:, 1]
     np.testing.assert_array_equal(found, json.loads((home / f"{booster}.json").read_text()))
-    assert model.releases_ == releases  # the same rows, one booster after the other
+    assert model.releases_ == releases  # the same rows, with one booster after another
     assert model.guarantee_.total == pytest.approx(releases * 9 * 1.28)
 
 
@@ -158,7 +158,7 @@ BOTH = "holds messages of version 1, and this release of OpBoost speaks version 
 
 @pytest.mark.parametrize("stopped", ["job-aligning", "job-sent"])
 def test_a_stopped_job_is_refused_and_a_new_run_is_not(golden, stopped):
-    """Messages have changed, so a job cannot continue across versions, but its ledger can."""
+    """Messages have changed, so no job continues across versions, but a ledger does."""
     made = LocalFederation(golden(stopped), ("shop", "telco"))
     migrated(made.config("shop"))
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
@@ -244,7 +244,7 @@ def test_a_bundle_of_another_version_is_refused(golden, party, verb, steps):
 
 
 def test_a_new_run_by_bundles_uses_the_keys_and_configurations_of_before(golden):
-    """It uses certificates, keys, public key files, job files and the parties' TOML files."""
+    """The run uses the old TLS certificates, keys, public key files, job files and TOML files."""
     office = Office(LocalFederation(golden("bundles"), ("shop", "telco")))
     for feature in ("shop", "telco"):
         migrated(office.made.config(feature))

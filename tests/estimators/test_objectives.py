@@ -21,7 +21,7 @@ TWEEDIE = {"xgboost": {"objective": "reg:tweedie"}, "lightgbm": {"objective": "t
 
 
 def insured(seed):
-    """Return people, how many claims each has in a year, and what these cost."""
+    """Return people, how many claims each made in a year, and what the claims cost."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"age": rng.uniform(18, 90, ROWS), "power": rng.uniform(0, 200, ROWS)})
     rate = np.exp(-2.5 + 1.5 * (X["age"] < 30) + X["power"] / 100)

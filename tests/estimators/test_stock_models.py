@@ -1,4 +1,4 @@
-"""Stock libraries with our model and a table like the training table predict right or refuse."""
+"""Given our model and a table like the training table, stock libraries predict right or refuse."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def saved(model, folder):
 @pytest.mark.parametrize("booster", BOOSTERS)
 @pytest.mark.parametrize("mapping", ["cells", "paper"])
 def test_numbers_of_64_bits_go_the_way_of_our_own_rounding(booster, mapping, tmp_path):
-    """Return values around every cut of the stock model and every edge of a cell."""
+    """Check values around every cut of the stock model and every edge of a cell."""
     X, y = people()
     model = classifier(booster, mapping=mapping).fit(X, y)
     stock = loaded(model, booster, tmp_path)
@@ -115,7 +115,7 @@ def test_numbers_of_64_bits_go_the_way_of_our_own_rounding(booster, mapping, tmp
         for _ in range(2):
             ulps = [np.nextafter(values, np.inf), np.nextafter(values, -np.inf)]
             values = np.unique(np.concatenate([values, *ulps, values * (1 + 2.0**-25)]))
-        real = (values == 0) | (np.abs(values) > 1e-35)  # LightGBM treats any other as zero
+        real = (values == 0) | (np.abs(values) > 1e-35)  # LightGBM treats other numbers as zero
         near[name] = rng.choice(values[real], 4000)
     rows = pd.DataFrame(near)
     assert_same(stock, rows, model, rows)

@@ -172,7 +172,7 @@ def test_exact_ids_are_told_apart_by_every_character(home):
     people = table(3).assign(id=["Ann001", "ann001", "bob"])
     with opened(home, ids="exact") as ledger:
         assert release(ledger, people)[1].new_cells == 3
-    with opened(home) as ledger:  # a ledger keeps what it was begun with
+    with opened(home) as ledger:  # a ledger keeps the settings it was created with
         assert release(ledger, people, job="2")[1].new_cells == 0
     with pytest.raises(ConfigError, match=r'says ids = "canonical".*created with "exact"'):
         opened(home, ids="canonical")
@@ -187,7 +187,7 @@ def test_the_canonical_form_is_canonical(text):
 
 @given(st.lists(st.text(st.characters(codec="ascii"), min_size=1), min_size=1))
 def test_ids_of_a_table_are_those_of_its_rows(texts):
-    """The fast path through Arrow gives what the slow one gives, or refuses as it does."""
+    """The fast path through Arrow gives the same IDs as the slow one, or the same refusal."""
     made = pa.table({"id": pa.array(texts)})
     for spelling in ("canonical", "exact"):
         try:
@@ -344,7 +344,7 @@ def killed_release(home):
 
 
 def test_a_killed_release_costs_nothing_and_goes_on(home):
-    """Nothing leaves before the commit, so nobody saw what was drawn until then."""
+    """Nothing leaves before the commit, so no recipient has seen what was drawn before."""
     killed_release(home)
     people = table()
     with opened(home) as ledger:
@@ -371,7 +371,7 @@ def test_a_job_that_goes_on_with_another_plan_takes_back_its_reservation(home):
 
 
 def test_the_earliest_committed_draw_stands(home):
-    """A failed release leaves no draw, whatever came after it."""
+    """A failed release leaves no draw, whatever is released later."""
     people = table()
     with opened(home) as ledger:
         with pytest.raises(DataError):
@@ -398,7 +398,7 @@ def test_columns_are_chosen_by_the_person_whatever_their_order(home):
     with opened(home, new=True) as ledger:  # the key chooses, not the ledger
         turned = shown(ledger, columns[::-1])
     assert all((first[n] == turned[n]).all() for n in first)
-    assert 150 < first["age"].sum() < 250  # two of three columns each: about 200 of 300 people
+    assert 150 < first["age"].sum() < 250  # two of three columns each: about 200 people
 
 
 def test_people_by_another_id_are_not_taken_for_new_ones(home):

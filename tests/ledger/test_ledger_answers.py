@@ -333,7 +333,7 @@ def test_releases_are_chosen_by_recipient_and_attribute(home):
         assert jobs() == ["1", "2", "3", "1", "1"]
         assert jobs(recipient="insurer") == ["2", "3"]
         assert jobs(attribute="age") == ["1", "2", "1"]
-        assert jobs(attribute="city") == ["1", "3", "1"]  # cuts by the number of a released column
+        assert jobs(attribute="city") == ["1", "3", "1"]  # a query names columns by number
         assert jobs(recipient="insurer", attribute="city") == ["3"]
         names = [line["attribute"] for line in summary(ledger, attribute="city")["spent"]]
         assert names == ["city", "all together"]
@@ -464,7 +464,7 @@ with opened(Path(sys.argv[1])) as ledger:
 
 
 def test_an_answer_that_is_given_while_people_are_forgotten_is_whole(home):
-    """Runs are rewritten and overwritten while others read them."""
+    """Runs are rewritten and overwritten while other processes read them."""
     rows = 10_000
     people = table(rows, city=list("abcdefghij") * (rows // 10))
     with opened(home) as ledger:

@@ -1,4 +1,4 @@
-"""Runs of many releases are merged, and nothing that the ledger knows changes."""
+"""Runs of many releases are merged, and the ledger knows the same as before."""
 
 from __future__ import annotations
 

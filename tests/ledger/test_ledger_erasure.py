@@ -66,7 +66,7 @@ def hidden(out):
 
 
 def shown(out, row):
-    """Return what a release says about all people except one."""
+    """Return what a release sends about all people except one."""
     return [np.delete(v, row).tolist() for v in values(out)]
 
 
@@ -120,7 +120,7 @@ def test_the_old_files_are_overwritten_before_they_are_removed(tmp_path, ledger)
 
 
 def test_a_copy_by_hard_link_is_not_overwritten(tmp_path):
-    """Some backups are hard links, which overwriting would damage completely."""
+    """Some backups are hard links; overwriting would destroy them."""
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(b"drawn")
     os.link(tmp_path / "one", tmp_path / "backup")
@@ -355,7 +355,7 @@ def test_it_is_refused_while_a_release_is_reserved(home):
 
 
 def changed(after, before):
-    """Return which files changed, except locks and SQLite's journal, which comes and goes."""
+    """Return which files changed, except locks and SQLite's temporary journal."""
     passing = (".sqlite-wal", ".sqlite-shm", "/lock")
     names = {name for name in {*after, *before} if not name.endswith(passing)}
     return {name for name in names if after.get(name) != before.get(name)}
@@ -405,7 +405,7 @@ def test_a_release_that_is_gone_is_told_and_may_come_back(home):
     assert status == 0
     assert f"Stored release {home / 'out'}: it is missing" in out
     shutil.move(home / "moved", home / "out")
-    with opened(home) as ledger:  # its row is not sent, although it is still in the file
+    with opened(home) as ledger:  # the row is not sent, although it is still in the file
         sent = rows_sent(shop(home, ledger), ledger)
         assert len(sent) == 300
         assert sent[ids_in(home / "out").index(ID)] == [None] * 5
@@ -487,9 +487,9 @@ def forget_once(home):
 
 
 def test_a_kill_anywhere_leaves_what_the_same_command_finishes(tmp_path):
-    """In every copy, the command was killed at one step and run again.
+    """Kill the command at each step, each time in a new copy, and run it again.
 
-    One column, and two parts of which one holds the person, cover all kinds of steps.
+    One column and two parts, one of which holds the person, cover all kinds of steps.
     """
     plan = parse(AGE_ONLY, "b.toml")
     home = filled_home(tmp_path / "home", [people(20), people(20, 100)], plan)
@@ -602,7 +602,7 @@ def test_after_a_job_by_network_its_rows_are_gone_and_its_manifest_stays(tmp_pat
     assert run("ledger", "verify", "-c", config)[0] == 0
     status, out, err = run("join", "-c", config, "--format", "json")
     assert status == 0, err
-    assert json.loads(out)["job"] == manifest["job"]  # it is still done
+    assert json.loads(out)["job"] == manifest["job"]  # the job is still finished
 
 
 @pytest.mark.parametrize("align", ["psi", "given"])

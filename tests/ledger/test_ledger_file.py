@@ -1,4 +1,4 @@
-"""The ledger's file: complete, chained, closed to others, and shown by its verbs."""
+"""The ledger's file: complete, chained, closed to others, and shown by its commands."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_one_bit_changed_in_an_entry_is_found(whole, tmp_path_factory, data):
 
 
 def harms(path):
-    """Yield the file with one bit of each byte changed, and cut short."""
+    """Yield copies of the file with one bit of each byte changed, and one that is cut short."""
     data = path.read_bytes()
     for place in range(len(data)):
         yield data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
@@ -186,7 +186,7 @@ def test_a_ledger_that_was_rolled_back_is_noticed(home):
         assert verify(ledger, receipts) == []
     shutil.rmtree(home / "ledger")
     shutil.copytree(home / "old", home / "ledger")
-    with pytest.raises(PrivacyError, match=r"has lost entries"):  # says the key's witness
+    with pytest.raises(PrivacyError, match=r"has lost entries"):  # by the note next to the key
         opened(home)
     chain_witness.beside(home / "keys" / "ledger.key").unlink()
     with opened(home) as ledger:
@@ -360,11 +360,11 @@ def test_a_file_goes_through_the_ledger(home):
 
 
 def test_a_journal_that_is_cut_short_is_noticed_at_every_place(home):
-    """SQLite silently drops transactions without an end, so the length is also noted elsewhere."""
+    """SQLite silently drops transactions without an end, so the last entry is noted elsewhere."""
     with opened(home) as ledger:
         ledger._chain._db.execute("PRAGMA wal_autocheckpoint = 0")
         release(ledger, table(40))
-        shutil.copytree(home, home.parent / "killed")  # as after a kill, with nothing checkpointed
+        shutil.copytree(home, home.parent / "killed")  # as after a kill, before any checkpoint
     journal = home.parent / "killed" / "ledger" / "ledger.sqlite-wal"
     whole = journal.read_bytes()
     for place in (0, 32, len(whole) // 3, len(whole) // 2, len(whole) - 1):

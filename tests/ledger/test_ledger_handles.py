@@ -42,7 +42,7 @@ def test_handles_are_found_where_they_stand(shape, count):
 
 
 def recalled(rng_seed, *, whole, width=20, people=400, rows=700):
-    """Return what two runs say, by the shortcut for whole records or column by column."""
+    """Return what two runs hold, by the shortcut for whole records or column by column."""
     rng = np.random.default_rng(rng_seed)
     columns = np.array([(j, j, j, j, 1, -1) for j in range(width)], dtype=np.int64)
     columns = columns[rng.permutation(width)[: width - 3 * (rng_seed % 2)]]
@@ -86,7 +86,7 @@ def test_two_columns_of_a_run_that_answer_for_one_are_read_one_by_one():
 
 @pytest.mark.parametrize("apart", [True, False])
 def test_a_known_person_who_stands_twice_is_refused(tmp_path, apart):
-    """Test both rows in one piece of the table and in two; everybody is already known."""
+    """Both rows may be in one piece of the table or in two; everybody is already known."""
     people = table()
     with opened(tmp_path) as ledger:
         release(ledger, people)

@@ -85,7 +85,7 @@ def charged(ledger, ids, attribute=None):
 
 
 def released(ledger, ids, columns=(AGE,), **more):
-    """Release now; return each person's cells, None where not sent, and how many were drawn."""
+    """Release now; return each person's cells (None if not sent), and how many were drawn."""
     people = pd.DataFrame({"id": ids, "age": 50.0, "gaps": 50.0, "city": "a"})
     out, drawing = release(ledger, people, columns, job="now", known_by="id", **more)
     cells = {}
@@ -120,7 +120,7 @@ def test_draws_stand_and_charges_add_up_whatever_the_value(old, tmp_path):
 
 
 def scenario(seed, old):
-    """Make random releases; return what must be charged and what must remain, by canonical ID."""
+    """Make random releases; return the charges and draws that must remain, by canonical ID."""
     rng = random.Random(seed)
     ids = [f"P{i}" for i in range(9)] + ["p0", "p3"]
     spent_on, records = Counter(), defaultdict(list)
@@ -209,7 +209,7 @@ def test_what_an_unfinished_release_drew_counts_and_stands_behind_the_others(old
 
 def test_an_abort_takes_back_its_own_run_alone(old, tmp_path):
     number = old.reserve([AGES])
-    old.draw(number, [AGES], [{"Ann": (1, b"\x01")}])  # Killed and run again:
+    old.draw(number, [AGES], [{"Ann": (1, b"\x01")}])  # killed, then run again:
     since = old.marks()
     old.draw(number, [AGES], [{"Bob": (1, b"\x02")}])
     old.abort(number, since)
@@ -276,7 +276,7 @@ def test_an_unbounded_release_stays_unbounded(old, tmp_path):
 def test_caps_hold_for_what_was_spent_before(old, tmp_path):
     filled(old)
     number = old.reserve([OTHER], job="2")
-    old.draw(number, [OTHER], [{"ANN": (1, b"\x01")}])  # the same person, spelt otherwise
+    old.draw(number, [OTHER], [{"ANN": (1, b"\x01")}])  # the same person, spelt differently
     old.commit(number, job="2")
     assert migrate(tmp_path, ["Ann", "Bob", "ANN"])[0] == 0
     people = ["ann", "bob"]
@@ -539,7 +539,7 @@ for step in range(1, 200):
 
 
 def test_a_kill_at_any_step_leaves_the_old_ledger_or_the_new_one(tmp_path):
-    """Kill the migration before each change that it makes to a file or a folder."""
+    """Kill the migration before each of its changes to a file or folder."""
     source, homes = tmp_path / "source", tmp_path / "homes"
     source.mkdir()
     (source / "shop.toml").write_text(SHOP)

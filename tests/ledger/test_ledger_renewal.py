@@ -1,4 +1,4 @@
-"""A new period: everybody is drawn and charged again, whatever the data; caps continue."""
+"""A new period: everybody is drawn and charged again, whatever the data; caps still hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new key keeps the people and their draws under other handles, even after a kill at any step."""
+"""With a new key, people and draws stay, under new handles, even after a kill at any step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def key_of(home):
 
 
 def rotate_key(home):
-    """Put a new line on top of the key file, as the docs say."""
+    """Add a new line at the top of the key file, as the docs say."""
     before = key_of(home).read_text()
     key_of(home).write_text(f"{secrets.token_hex(32)}\n{before}")
 
@@ -60,7 +60,7 @@ def spent_on(ledger, people):
 
 
 def members_by_person(ledger, people):
-    """Return which people each release was about, as far as earlier runs hold them."""
+    """Return the people whom each release included, if earlier runs hold them."""
     ids = id_bytes([people["id"].tolist()], ["id"], spelling=ledger.ids)
     handles = ledger.handles(ledger.people(ids))
     runs = {run.file: ledger.run_file(run) for run in ledger.runs()}

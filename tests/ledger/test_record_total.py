@@ -68,7 +68,7 @@ def test_a_person_spends_the_total_once_in_a_period_whatever_the_jobs(tmp_path):
 
 def test_what_other_plans_charged_in_the_period_counts(tmp_path):
     with opened(tmp_path) as ledger:
-        release(ledger, rows(100), (AGE,))  # by a mechanism: 4.5 per person
+        release(ledger, rows(100), (AGE,))  # with a mechanism: 4.5 per person
         before = ledger.head().number
         with pytest.raises(PrivacyError) as refused:
             released(ledger, rows(), plan(8.0), job="2")
@@ -109,7 +109,7 @@ def test_two_jobs_of_one_plan_choose_the_same_columns_of_a_person(tmp_path):
     with opened(tmp_path) as ledger:
         made = plan()
         first, _ = released(ledger, rows(300), made)
-        # With other people, and columns reversed, the choice still follows from the person.
+        # With other people, and columns reversed, the choice still depends only on the person.
         turned = op.RecordPlan.of(made.budget, bounds=dict(reversed(BOUNDS.items())))
         second, _ = released(ledger, rows(500), turned, job="2")
         assert (sent(first) == sent(second)[:300, ::-1]).all()
@@ -247,7 +247,7 @@ def test_a_release_in_parts_is_held_to_the_total_and_the_plan(tmp_path):
 
 
 def test_a_party_refuses_people_before_anything_is_drawn(tmp_path):
-    """People who would exceed the total are found after the alignment, before the draw."""
+    """People who would exceed the total are found after alignment, before noise is drawn."""
     made = parse(TOML % "4.0", "b.toml")
     with opened(tmp_path) as ledger:
         release(ledger, rows(1, first=399), (AGE,), known_by="id")

@@ -1,4 +1,4 @@
-"""Break distributions on purpose: a check that the suite runs must catch each defect."""
+"""Break distributions on purpose: the suite's checks must catch each defect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_weights(distribution, weights):
 
 
 def run_all_checks(m, distribution):
-    """Run the suite's checks of a mechanism on a distribution that may not be its own."""
+    """Run the suite's checks of a mechanism on a distribution that may differ from its own."""
     assert_rows_sum_to_a_power_of_two(distribution.weights, distribution.bits)
     assert_promise_kept(distribution.weights, m.guarantee(), m.domain.L)
     assert_alias_table_is_the_distribution(distribution)

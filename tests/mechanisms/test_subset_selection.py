@@ -109,7 +109,7 @@ def test_a_word_on_a_threshold_takes_more_bits():
     on, bits = m.integer_inclusion()
     rest = bits - 64
     low = on & ((1 << rest) - 1)
-    half = 2**63 - 1  # below one half, whatever bits follow
+    half = 2**63 - 1  # below one half, whichever bits follow
     words = [[on >> rest], [half], [0]]
     assert m.sample(["a"], ScriptedRng(words, [low - 1])).tolist() == [[1, 1, 0]]
     assert m.sample(["a"], ScriptedRng(words, [low])).tolist() == [[0, 1, 1]]
@@ -117,7 +117,7 @@ def test_a_word_on_a_threshold_takes_more_bits():
 
 def test_a_choice_between_two_integers_takes_more_bits():
     m = op.SubsetSelection(list("abcd"), 0.7, 1)
-    words = [[2**64 - 1], [2**64 // 3], [0], [0]]  # not the own one; then one of three
+    words = [[2**64 - 1], [2**64 // 3], [0], [0]]  # not its own category; then one of three
     assert m.sample(["a"], ScriptedRng(words, [0, 0])).tolist() == [[0, 1, 0, 0]]
     assert m.sample(["a"], ScriptedRng(words, [2**64 - 1] * 2)).tolist() == [[0, 0, 1, 0]]
 
@@ -166,7 +166,7 @@ def cdf_variance(likelihood):
 
 
 def test_ten_categories_at_a_level_of_072():
-    """Unary encoding has 13.8, subset selection 12.2; per share, 6.83 and 6.01, response 9.89."""
+    """Unary encoding has 13.8, subset selection 12.2; per share 6.83, 6.01 and 9.89 (response)."""
     unary, subset = op.UnaryEncoding(TEN, 0.72), op.SubsetSelection(TEN, 0.72)
     off, _ = unary.bit_rates()
     patterns = np.array(list(product((0, 1), repeat=10)))

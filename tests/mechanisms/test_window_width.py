@@ -13,7 +13,7 @@ from opboost.mechanisms.window_width import COSINES, smooth_information, smooth_
     ("cells", "total", "near"), [(8, 1.0, 1.0), (12, 3.0, 0.75), (32, 4.0, 4.0)]
 )
 def test_information_is_that_of_the_published_matrix(cells, total, near):
-    """Small tilts of a uniform column change the distribution of outputs by as much as it says."""
+    """Small tilts of a uniform column change the distribution of outputs by this much."""
     width, tilt = 1, 1e-4
     m = op.WindowMap(op.Domain(1, cells), total, near, width, clipped=False)
     matrix = m.transition_matrix()

@@ -94,7 +94,7 @@ def test_clamp_map_has_about_half_the_noise(mechanism, mae, rmse, kept):
 
 
 def expected_kendall(mechanism):
-    """Expected weighted Kendall on a uniform grid, normalised by sqrt(<r,r> · E<s,s>)."""
+    """Return the expected weighted Kendall on a uniform grid, over sqrt(<r,r> · E<s,s>)."""
     p = mechanism.transition_matrix()
     k = len(p)
     cumulative = p.cumsum(axis=1)

@@ -1,4 +1,4 @@
-"""Wherever somebody chooses or spends a record total that hides next to nothing, it is said."""
+"""Every command that sets or spends a record total warns if the total hides next to nothing."""
 
 from __future__ import annotations
 

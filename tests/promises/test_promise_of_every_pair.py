@@ -169,7 +169,7 @@ def test_tables_of_real_size_keep_the_promise(epsilon, cells):
         assert weights.min() > 0  # no cell is impossible, which would be an infinite loss
         rows = weights.tolist()
         steps = op.DLDP(epsilon, m.domain)
-        for x in range(cells - 1):  # neighbours chain to all pairs
+        for x in range(cells - 1):  # the bounds of neighbours add up to those of all pairs
             assert_promise_kept(rows[x : x + 2], steps, 1)
 
 

@@ -59,7 +59,7 @@ def test_any_order_and_any_cut_of_the_rows_gives_a_row_the_same_noise(m, seed):
 
 
 def test_the_place_in_a_chunk_of_the_sampler_does_not_matter():
-    """Return draws of more rows than the sampler's own chunk, by several threads."""
+    """Draw more rows than the sampler's own chunk holds, in several threads."""
     m, n = op.AdjMap(HUGE, eps_prt=1.0, eps_ner=0.1, theta=50), CHUNK_VALUES + 700
     ids, x = ids_of(n), np.arange(n)
     whole = sample(m, ids, x)
@@ -115,7 +115,7 @@ def test_the_law_is_the_mechanism_s(m):
 
 
 def test_a_changed_value_gets_noise_that_is_unrelated():
-    """If noise depended on the row alone, y' − y would equal x' − x in every row."""
+    """If noise depended only on the row, y' − y would equal x' − x in every row."""
     m, n = op.DiscreteLaplace(0.5), 100_000
     ids, x = ids_of(n), np.arange(n)
     noise, moved = sample(m, ids, x) - x, sample(m, ids, x + 3) - (x + 3)
@@ -137,7 +137,7 @@ def test_other_columns_mechanisms_releases_and_rows_have_noise_that_is_unrelated
 
 
 def assert_unrelated(m, noise, another):
-    """They agree as often as two independent draws, and are uncorrelated."""
+    """Check that they agree as often as two independent draws, and are uncorrelated."""
     n, masses = len(noise), distribution_of(op.ClampMap(op.Domain(-200, 200), 0.5)).mass(0)
     equal = float((masses**2).sum())
     assert abs((noise == another).mean() - equal) < 5 * np.sqrt(equal / n)

@@ -35,7 +35,7 @@ def child_noise(sample):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_never_repeats_its_parents_noise():
-    """Run in a separate process, because this one has threads, which do not go well with forks."""
+    """Run in a separate process, because this one has threads, which forks may break."""
     script = (
         "from tests.randomness.test_streams import *\n"
         "M.sample(X)\n"  # the parent's keystream exists before the fork
@@ -80,7 +80,7 @@ def test_threads_draw_independently_and_lose_nothing():
 
 
 def test_the_keystream_is_aes_256_ctr():
-    """The known answer is NIST SP 800-38A, F.5.5, without its plain text."""
+    """The known answer is the keystream of NIST SP 800-38A, F.5.5."""
     key = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
     counter = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
     plain = bytes.fromhex("6bc1bee22e409f96e93d7e117393172a")

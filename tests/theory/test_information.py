@@ -1,4 +1,4 @@
-"""Mutual information, and the most that any mechanism with a given promise can have."""
+"""Mutual information, and the most that any mechanism with a given promise can reach."""
 
 from __future__ import annotations
 

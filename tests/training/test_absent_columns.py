@@ -1,4 +1,4 @@
-"""Columns that are not sent: how a posterior handles them, and what a partner is worth."""
+"""Columns that are not sent: how the posterior handles them, and how much a partner helps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = 1500
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Train a denoised model of a number, of categories and of an own column."""
+    """Train a denoised model on a number, on categories and on an own column."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 100, ROWS)
     city = np.where(rng.random(ROWS) < 0.8, x > 50, x <= 50)

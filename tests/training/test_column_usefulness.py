@@ -1,4 +1,4 @@
-"""The usefulness of a column: its share, and an error that says how much the share varies."""
+"""The usefulness of a column: its share, and an error that matches how much the share varies."""
 
 from __future__ import annotations
 

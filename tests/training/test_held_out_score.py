@@ -22,7 +22,7 @@ WELCOME = Welcome("20260102T030405Z-01020304", bytes(32), b"")
 
 
 def people(rows, seed=0, task="binary"):
-    """Return an own column ``own``, and ``helpful`` and ``useless`` ones of others."""
+    """Return an own column ``own``, and other parties' columns ``helpful`` and ``useless``."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({name: rng.uniform(0, 10, rows) for name in ("own", "helpful", "useless")})
     lean = 0.4 * (table["own"] - 5) + 0.8 * (table["helpful"] - 5)
@@ -205,7 +205,7 @@ def test_the_estimate_in_the_clear_meets_the_truth_whatever_the_model_claims(tol
     truth = roc_auc_score(y, x)
     found = clear_estimate("binary", chances(drawn), None, y)
     assert found.value == pytest.approx(truth, abs=max(0.02, 2 * found.error))
-    if told:  # drawn rows against held-out labels would measure the noise
+    if told:  # comparing drawn rows with held-out labels would measure the noise
         assert roc_auc_score(y, drawn[:, 0]) < truth - 0.08
 
 
@@ -219,7 +219,7 @@ def test_the_estimate_of_r2_meets_the_truth(told):
 
 
 def test_what_own_columns_tell_is_not_credited_to_private_ones():
-    """F adds noise to a good model of own columns: b must fall even though F predicts well."""
+    """If F is a good model of own columns plus noise, b must be small although F predicts well."""
     rng = np.random.default_rng(3)
     own = rng.normal(size=5000)
     y = (rng.random(5000) < 1 / (1 + np.exp(-2 * own))).astype(int)

@@ -57,7 +57,7 @@ def digest(model: op.OpBoostRegressor) -> str:
 
 
 def estimator(kind: str = "xgboost") -> str:
-    release_counts.begin_anew()  # else the second release in a process would say so
+    release_counts.begin_anew()  # otherwise the second model of a process would count two releases
     table, y = people()
     model = op.OpBoostRegressor(
         **PRIVATE,

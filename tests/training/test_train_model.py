@@ -1,4 +1,4 @@
-"""The only path to a model: the same for every caller, even if columns are sent unevenly."""
+"""The one path to a model: the same for every caller, even if columns are sent unevenly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def settings(denoise=True, **more):
 
 
 def release_of(table, shares, epsilon=1.0):
-    """Return columns whose rows are each sent with the column's own probability."""
+    """Return columns, each sent by a random share of the rows."""
     found, rng = [], np.random.default_rng(1)
     for name, share in zip(NAMES, shares, strict=True):
         column = private(name, epsilon)
@@ -82,7 +82,7 @@ def test_the_steps_in_sequence_are_the_whole():
 
 
 def test_every_column_has_a_share_of_its_own():
-    """Gaps of a column that few rows send reveal nothing; the model of the rows must know that."""
+    """Gaps in a column that few rows send reveal nothing, and the model must know that."""
     table, y = clean_rows()
     shares = (1.0, 0.25, 0.5, 1.0)
     release = release_of(table, shares, epsilon=0.3)

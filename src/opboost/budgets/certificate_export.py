@@ -1,4 +1,4 @@
-"""A certificate as a file that others can check with integers alone.
+"""A certificate as a file that others can check with integer arithmetic.
 
 The checker, check_certificate.py in docs/files, shares no code with this package.  For each
 mechanism, the file holds the promise and the exact distribution that is sampled: the integer table

@@ -1,4 +1,4 @@
-"""What a configuration promises and what its mechanisms do, for the person who signs it off."""
+"""What a configuration promises and what its mechanisms lose, for the person who signs it off."""
 
 from __future__ import annotations
 

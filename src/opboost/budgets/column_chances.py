@@ -48,7 +48,7 @@ def sending_people(
 def checked_weights(
     weights: Mapping[Any, float], columns: Sequence[Hashable], source: str
 ) -> dict[Hashable, float]:
-    """Return the weights that a pilot gave: one per column, within the plan's bounds."""
+    """Return a pilot's weights, one per column; refuse weights beyond the plan's bounds."""
     for name in weights:
         if name not in columns:
             raise ParameterError(

@@ -96,7 +96,7 @@ class Account:
             self._brought[terms] = self._brought.get(terms, 0) + times
 
     def counted(self) -> dict[Terms, int]:
-        """Return, by terms, the most releases of any one row so far, whoever made them."""
+        """Return, by terms, the most releases of any one row so far, wherever they were made."""
         counted = dict(self._brought) or {self.terms: 0}
         for terms, counts in register().counts(self._keys()).items():
             counted[terms] = counted.get(terms, 0) + int(counts.max())
@@ -111,7 +111,7 @@ class Account:
     def guarantee(self) -> Joint | NoGuarantee:
         """Return the promise of all releases of these rows, or of a first one if there is none."""
         notes = [self._note] if self._note else []
-        if self._rows or not self._brought:  # else nothing was released here
+        if self._rows or not self._brought:  # otherwise nothing was released here
             notes += register().notes(self.terms)
         return added_up(self.counted() or {self.terms: 1}, notes)
 

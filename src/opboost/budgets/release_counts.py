@@ -126,7 +126,7 @@ class Table(NamedTuple):
         return Table(np.insert(self.keys, place, fresh), np.insert(counts, place, 1))
 
     def of(self, keys: Words) -> IntArray:
-        """Return how often each of the rows with these hashes was released."""
+        """Return how often each row with these hashes was released."""
         place, found = self._find(keys)
         counts = np.zeros(len(keys), dtype=np.int64)
         counts[found] = self.counts[place[found]]
@@ -211,7 +211,7 @@ class Register:
             return self._own.add(terms, sums)
 
     def counts(self, keys: Words) -> dict[Terms, IntArray]:
-        """Return, for all terms, how often each of the rows with these hashes was released.
+        """Return, by terms, how often each row with these hashes was released.
 
         This includes releases that other processes reported.
         """
@@ -276,7 +276,7 @@ class Register:
     def arrive(self, home: Home | None) -> None:
         """Note that an estimator was unpickled; ``home`` is the one that its pickle names.
 
-        If another process made the pickle, from now on report to that home while it is open.
+        If another process made the pickle, report to that home from now on, while it is open.
         """
         with self._lock:
             if home is not None and home.token == self._own.home.token:

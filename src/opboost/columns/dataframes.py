@@ -45,7 +45,7 @@ def is_frame(table: object) -> bool:
 
 
 def has_index(table: Any) -> bool:
-    """Return whether a table's rows have labels of their own, other than 0, 1, 2, ..."""
+    """Return whether a table's rows have labels other than 0, 1, 2, ..."""
     if not is_frame(table):
         return False
     if not nw.from_native(table, eager_only=True).implementation.is_pandas_like():

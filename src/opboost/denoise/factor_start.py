@@ -27,7 +27,7 @@ MAX_SHIFT = 2.0
 """The most standard deviations between a class and its group's mean."""
 
 MIN_PAIR_ROWS = 3
-"""The fewest rows with both columns of a pair: fewer say nothing about the pair."""
+"""A pair of columns counts only if at least this many rows sent both."""
 
 COMMUNALITY_STEPS = 8
 

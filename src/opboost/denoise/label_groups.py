@@ -15,7 +15,7 @@ MIN_ROWS_PER_BIN = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """The group of each row, and whether groups are ordered, so that neighbours are alike.
+    """The group of each row, and whether groups are ordered, with similar neighbours.
 
     Bins of a target hold equally many rows; a value that many rows share has a bin of its own.
     ``weight`` says how many rows each row counts for in fits; None if every row counts once.
@@ -62,7 +62,7 @@ class Groups:
         return replace(self, of=self.of[rows], weight=weight)
 
     def place(self, y: Any) -> IntArray:
-        """Return the groups of further rows."""
+        """Return the groups of other rows."""
         if self.cuts is None:
             return np.asarray(y).astype(np.int64)
         return np.searchsorted(self.cuts, np.asarray(y, dtype=np.float64), side="right")

@@ -89,7 +89,7 @@ class CutBlocks:
         raise NotImplementedError
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
-        """Call ``work`` on one block after another, with one of them in memory at a time."""
+        """Call ``work`` on one block after another; only one is in memory at a time."""
         return map(work, map(self.block, range(len(self.slices))), *each)
 
     def where(self, keep: BoolArray) -> EncodedRows:

@@ -49,7 +49,7 @@ def damaged(what: str) -> DataError:
 
 
 def is_read_only(file: Path) -> bool:
-    """Return whether a complete ledger is on a volume that nobody can write to.
+    """Return whether a complete ledger is on a read-only volume.
 
     A ledger that is being written has a journal next to it, and is incomplete without it.
     """
@@ -59,7 +59,7 @@ def is_read_only(file: Path) -> bool:
 
 
 def connected(file: Path) -> sqlite3.Connection:
-    """Open the file as it is; if nobody can write there, open it read-only without a journal."""
+    """Open the file as it is; on a read-only volume, open it read-only without a journal."""
     if is_read_only(file):
         place = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
         return sqlite3.connect(place, isolation_level=None, check_same_thread=False, uri=True)
@@ -69,7 +69,7 @@ def connected(file: Path) -> sqlite3.Connection:
 def opened(file: Path) -> sqlite3.Connection:
     """Open the file with its append-only table; a new file is readable by its owner only.
 
-    If nobody can write there, it is opened read-only without a journal.
+    On a read-only volume, it is opened read-only without a journal.
     """
     try:
         if is_read_only(file):

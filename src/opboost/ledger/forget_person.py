@@ -61,7 +61,7 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
 def forgotten(
     ledger: Ledger, person: bytes | None = None
 ) -> Callable[[pa.LargeBinaryArray], BoolArray]:
-    """Return a test for IDs of forgotten people; ``person`` is about to be forgotten as well."""
+    """Return a test for IDs of forgotten people; ``person``, about to be forgotten, counts too."""
     stones = ledger.tombstones()
     if person is not None:
         stones = np.vstack([stones, ledger.handles(ledger.people([person]))])

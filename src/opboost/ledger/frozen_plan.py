@@ -3,7 +3,7 @@
 A record budget promises a total per person.  If the plan could change within a period, each plan
 would keep its own promise, but all of them together would keep none.  So a release writes its plan
 into its reservation, and the first committed release of a period decides: a later release under
-another record plan is refused.
+a different record plan is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FrozenPlan:
     weights: dict[str, float] | None
     columns: dict[str, dict[str, Any]]
     entry: int = -1
-    """The reservation that holds it; -1 before there is one."""
+    """The entry of the reservation that holds it; -1 before there is one."""
 
     @classmethod
     def of_entry(cls, entry: Entry) -> FrozenPlan | None:
@@ -70,7 +70,7 @@ class FrozenPlan:
         return set(self.columns) < set(other.columns) and not other.changes(self, left_out=False)
 
     def changes(self, new: FrozenPlan, *, left_out: bool = True) -> list[str]:
-        """Return the differences to another plan, in words, with the old value first."""
+        """Return the differences from another plan, in words, with the old value first."""
         found = [
             f"{words} {_shown(before)} → {_shown(after)}"
             for words, before, after in (

@@ -1,4 +1,4 @@
-"""Look up what the ledger remembers about people: their decided cells, and what was spent."""
+"""Look up what the ledger remembers about people: decided cells, and what was spent."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def is_committed(ledger: Ledger, job: str) -> bool:
 class Reservation:
     """The record of one release in the chain.
 
-    ``people`` is the ledger's name for the IDs; ``new_attributes`` may be unknown to it.  With a
-    record budget, the reservation also holds the plan, which must be that of the period.
+    ``people`` is the ledger's name for the IDs.  The ledger may not know ``new_attributes`` yet.
+    With a record budget, the reservation also holds the plan, which must be that of the period.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Reservation:
         self._ledger.append("abort", {"reservation": number, **self._about, "reason": reason})
 
     def _reserve(self) -> Entry:
-        """Return this job's open reservation, or a new one; abort one with another plan."""
+        """Return this job's open reservation, or a new one; abort one whose plan differs."""
         caps = {"attribute": self._ledger.caps.attribute, "person": self._ledger.caps.person}
         about = {**self._about, "people": self._people}
         body: dict[str, Any] = {**about, "columns": self._described(), "caps": caps}

@@ -78,8 +78,8 @@ def recall(  # type: ignore[no-untyped-def]
 
     ``records`` are a run's bits (decided, sent) and draws.  A row of ``columns`` holds a column of
     the release, a column of the run, the position of its draw in the run and in ``draws``, its
-    size in bytes, and the position of its tag in the run (-1: none).  A draw with another tag is
-    skipped.
+    size in bytes, and the position of its tag in the run (-1: none).  A draw with a different
+    tag is skipped.
 
     ``whole`` is for people whose columns were all sent: their draws are copied in spans.  It holds
     the bits of these columns, and a row per span: its start in the run, its start in ``draws``, and

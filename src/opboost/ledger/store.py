@@ -414,7 +414,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _restrict(path: Path, mode: int) -> None:
-    """Deny others access to a file or folder; another process may have removed it."""
+    """Deny others access to a file or folder, unless another process has removed it."""
     try:
         if stat.S_IMODE(path.stat().st_mode) != mode:
             path.chmod(mode)

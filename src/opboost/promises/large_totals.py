@@ -12,8 +12,8 @@ def large_total_warning(total: float) -> str | None:
     """Return a warning that says what a large record total means; None up to 20 or at infinity.
 
     An outcome is at most e^total times as likely with one record as with any other.  By Bayes'
-    rule, somebody who thinks two records equally likely and sees what was sent guesses right with
-    probability at most e^total/(1 + e^total).  The promise allows a guess that good.
+    rule, an observer who thinks two records equally likely and sees what was sent guesses right
+    with probability at most e^total/(1 + e^total).  The promise does not exclude such a guess.
 
     >>> words = large_total_warning(46.4)
     >>> words[:78]

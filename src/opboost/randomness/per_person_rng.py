@@ -9,7 +9,7 @@ a pseudo-random function of the release's secret, the row's ID, its value, and t
     words = AES[k2](mask xor (value, number of the draw))  from the secret and the purpose
 
 This is CBC-MAC of two blocks under two keys, a pseudo-random function on inputs of equal length.
-A repeated task repeats its words; another value, column, mechanism or release gets other words.
+A repeated task repeats its words; a different value, column, mechanism or release gets other words.
 Why this keeps the promise: docs/proofs/repeatable-noise.md.
 """
 

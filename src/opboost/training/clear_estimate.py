@@ -39,7 +39,7 @@ MIN_CHANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class ClearEstimate:
-    """An estimated score, and its standard error as far as the uncertain slope causes one."""
+    """An estimated score, and its standard error due to the uncertain slope."""
 
     value: float
     error: float

@@ -297,7 +297,7 @@ def compared(
     draws: int,
     noisy: Trained | None = None,
 ) -> tuple[Verdict, Any]:
-    """Train on one part of the rows both ways, and compare on noisy rows of another part.
+    """Train on some rows in both ways, and compare on other, noisy rows.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two counts

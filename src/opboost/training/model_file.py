@@ -116,7 +116,7 @@ def _zipped(members: Mapping[str, bytes], path: Path) -> None:
 
 
 def save_trained(trained: Trained, folder: Path) -> None:
-    """Save a trained model in a folder of its own, from which :func:`load_trained` reads it."""
+    """Save a trained model in its own folder, from which :func:`load_trained` reads it."""
     kind = type(trained).__name__
     if kind not in MODULES:
         raise DataError(f"A booster of your own ({kind}) has no file form")

@@ -74,7 +74,7 @@ class StoredRows:
         table: The label party's own columns, or None.
         count: How many rows there are.
         left_out: Columns that say nothing about the label; they have no value in any row.
-        scratch: The folder for further files; None for the folder of the columns.
+        scratch: The folder for new files; None for the folder of the columns.
     """
 
     layout: Layout

@@ -60,7 +60,7 @@ class PreparedRows:
     """The booster that replaces that of the settings; None keeps it."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
-        """Return the same problem, watched on held-out rows in the codes of its own codebooks."""
+        """Return the same problem with held-out rows to watch, coded by its own codebooks."""
         own = self.layout.own_values(held.table, len(held.y))
         release = held.of_columns(self.layout.private).release
         if self.rows.denoised is not None:

@@ -373,7 +373,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # built on use
+        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # rebuilt
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")

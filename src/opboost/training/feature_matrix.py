@@ -233,7 +233,7 @@ def _rounded_cells(
 def _values(part: CodedColumn) -> IntArray:
     """Return the grid values behind codes, as bytes if they fit."""
     if part.book is None:
-        return part.values  # refused
+        return part.values  # raises an error
     book = part.book.values
     narrow = book[0] >= 0 and book[-1] < 256
     return np.asarray((book.astype(np.uint8) if narrow else book)[part.codes])

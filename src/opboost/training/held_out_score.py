@@ -32,7 +32,7 @@ class Figures:
     Attributes:
         released: Measured on released held-out rows, predicted as the model predicts released rows.
         clear: Estimated for rows whose released columns are known without noise; None if the model
-            was trained on noisy rows, because the estimate needs the denoiser.
+            was trained on noisy rows, or has rounds that read only own columns.
         clear_error: The standard error of that estimate.
     """
 

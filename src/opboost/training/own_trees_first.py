@@ -62,7 +62,7 @@ def prepare_partly_known_rows(
     part = target.where(known)
     prepared = prepare_rows(list(some), OwnTable(table, own.columns), part, settings, parties)
     rows = prepared.rows
-    if rows.denoised is not None:  # predictions of released rows go through the trees
+    if rows.denoised is not None:  # only trees, not label groups, predict released rows
         rows = replace(rows, posterior=rows.denoised.posterior(part, "draws"))
     features = prepared.layout.own_values(table, len(places))
     shown = KnownPart(

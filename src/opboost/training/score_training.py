@@ -113,7 +113,7 @@ def score_training(
     if split.unscored:
         return Scored(replace(base, unscored=split.unscored))
     named = parties
-    if settings.continue_from is not None:  # in the order of its columns, and of all of them
+    if settings.continue_from is not None:  # its column order, and no scores by party
         place = {c.name: i for i, c in enumerate(settings.continue_from.layout.private)}
         release, parties = sorted(release, key=lambda c: place[c.private.name]), None
     denoise = False if any(c.withheld for c in release) else settings.denoise

@@ -111,7 +111,7 @@ STREAMS += [
 ]
 
 
-@STREAMS.add("refused: .*goes on after its last row", harness="release")
+@STREAMS.add("refused: .*continues after its last row", harness="release")
 def an_endless_stream(harness: AttackHarness) -> str:
     def endless(stream: Stream) -> tuple[pa.Schema, Any]:
         def go_on() -> Iterable[pa.RecordBatch]:
@@ -121,7 +121,7 @@ def an_endless_stream(harness: AttackHarness) -> str:
 
         return stream.schema(), go_on()
 
-    return stream_refused(harness, "goes on after its last row", endless)
+    return stream_refused(harness, "continues after its last row", endless)
 
 
 @STREAMS.add("refused: .*memory", harness="release")
@@ -157,7 +157,7 @@ def a_column_at_another_path(harness: AttackHarness) -> str:
     return said
 
 
-@STREAMS.add("refused: Column 1 came again with other codes", harness="release")
+@STREAMS.add("refused: Column 1 arrived again with different codes", harness="release")
 def a_column_sent_again_with_other_codes(harness: AttackHarness) -> str:
     """Repeat a column unchanged, which has no effect, then with other codes.
 
@@ -172,7 +172,7 @@ def a_column_sent_again_with_other_codes(harness: AttackHarness) -> str:
         outline = Outline.unpacked(notes[b"opboost"])._replace(digest=bytes(32))
         other = FIELDS.with_metadata({**notes, b"opboost": outline.packed()})
         return refused(
-            lambda: put(connection, (welcome.job, "1"), other, batches), "came again with other"
+            lambda: put(connection, (welcome.job, "1"), other, batches), "arrived again with"
         )
 
 
@@ -187,4 +187,4 @@ def replayed_messages_of_this_job(harness: AttackHarness) -> str:
         theirs = dataclasses.replace(release.schema, party="telco")
         call_refused(connection, "schema", theirs, "in the name of 'telco'")
         receipt = harness.identity("telco").sign(welcome.job, release.receipt.entry, bytes(32))
-        return call_refused(connection, "receipt", receipt, "receipt is not one of")
+        return call_refused(connection, "receipt", receipt, "receipt is not from")

@@ -38,21 +38,21 @@ Calls = Iterator[tuple[str, Any, str]]
 OTHER_JOB = "20200101T000000Z-00000000"
 
 
-@MEMBERS.add("refused: .*altered|no message of OpBoost")
+@MEMBERS.add("refused: .*altered|not an OpBoost message")
 def bytes_that_are_no_message(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         good = msg.encode(msg.Poll(welcome.job))
         for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
             said = refused(
                 lambda body=body: raw_action(connection, "poll", body),
-                "altered|no message of OpBoost",
+                "altered|not an OpBoost message",
             )
     return said
 
 
-@MEMBERS.calls("refused: A message is of a kind that nobody asked for")
+@MEMBERS.calls("refused: A message is of an unexpected kind")
 def a_message_of_another_kind(harness: AttackHarness, job: str) -> Calls:
-    yield "hello", msg.Poll(job), "nobody asked for: 'poll'"
+    yield "hello", msg.Poll(job), "unexpected kind: 'poll'"
 
 
 @MEMBERS.add("refused: There is no such step")
@@ -69,8 +69,8 @@ def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
     yield "poll", msg.Poll(OTHER_JOB), "works on another job"
     yield "rows", rows, "of job '2020|This job aligns rows"
     yield "prove", msg.Claim("shop", OTHER_JOB, ROWS, point, digest), "proof of rows"
-    yield "answer", msg.SplitValues(OTHER_JOB, digest, ()), "nobody asked for"
-    yield "receipt", harness.identity().sign(OTHER_JOB, 3, digest), "receipt is of another job"
+    yield "answer", msg.SplitValues(OTHER_JOB, digest, ()), "not requested"
+    yield "receipt", harness.identity().sign(OTHER_JOB, 3, digest), "receipt is for another job"
 
 
 @MEMBERS.add("refused: ")
@@ -107,7 +107,7 @@ def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
 def points_that_nobody_expects(harness: AttackHarness, job: str) -> Calls:
     tag, point = bytes(16), b"\2" + bytes(31)
     for points, words in (
-        (msg.Points(job, "label", tag, 1, 0, point), "nobody waits for"),
+        (msg.Points(job, "label", tag, 1, 0, point), "not expected"),
         (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
         (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
         (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
@@ -124,7 +124,7 @@ def points_that_are_not_on_the_curve(harness: AttackHarness) -> str:
         return told_to_come_again(harness, connection, welcome.job, "does not lie on the curve")
 
 
-@MEMBERS.add("refused: Piece 0 came again with other points", harness="points")
+@MEMBERS.add("refused: Piece 0 arrived again with different points", harness="points")
 def points_that_change(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         good = points_of(welcome.job, [b"a", b"b"])
@@ -133,9 +133,9 @@ def points_that_change(harness: AttackHarness) -> str:
         more = points_of(welcome.job, [b"a", b"b", b"c"])
         turned = good.points[32:] + good.points[:32]
         for points, words in (
-            (dataclasses.replace(good, tag=bytes(16)), "under another secret came before"),
+            (dataclasses.replace(good, tag=bytes(16)), "under another secret arrived before"),
             (dataclasses.replace(more, tag=good.tag), "of another set"),
-            (dataclasses.replace(good, points=turned), "came again with other points"),
+            (dataclasses.replace(good, points=turned), "arrived again with different points"),
         ):
             said = call_refused(connection, "points", points, words)
         forgotten(harness)
@@ -162,7 +162,7 @@ def forgotten(harness: AttackHarness) -> None:
 # The proof that both know the common rows
 
 
-@MEMBERS.add("refused: Another proof of rows came before", harness="release")
+@MEMBERS.add("refused: A different proof of rows arrived before", harness="release")
 def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
     """Send a second claim: each would reveal whether it is right, so only the first is accepted."""
     with harness.hands() as (connection, welcome):
@@ -191,13 +191,13 @@ def a_schema_that_does_not_fit(harness: AttackHarness, job: str) -> Calls:
         yield "schema", other, words
 
 
-@MEMBERS.add("refused: The schema changed in mid-job", harness="release")
+@MEMBERS.add("refused: The schema changed during the job", harness="release")
 def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
     with harness.hands() as (connection, _):
         schema = harness.announced(connection).schema
         connection.call("schema", schema, msg.Ack)  # repeated: nothing happens
         other = dataclasses.replace(schema, columns=schema.columns[::-1])
-        return call_refused(connection, "schema", other, "changed in mid-job")
+        return call_refused(connection, "schema", other, "changed during the job")
 
 
 @MEMBERS.calls("refused: A column's name or category has an invisible character", harness="release")
@@ -234,17 +234,17 @@ def an_outdated_receipt(harness: AttackHarness) -> str:
         return call_refused(connection, "receipt", old, "older than one")
 
 
-@MEMBERS.add("refused: . of 2 columns have come", harness="release")
+@MEMBERS.add("refused: . of 2 columns have arrived", harness="release")
 def an_end_before_all_columns_arrived(harness: AttackHarness) -> str:
     with harness.hands() as (connection, welcome):
         harness.announced(connection)
         end = msg.Ack(welcome.job, "sent")
-        return call_refused(connection, "sent", end, "of 2 columns have come")
+        return call_refused(connection, "sent", end, "of 2 columns have arrived")
 
 
-@MEMBERS.calls("refused: Split values came that nobody asked for", harness="release")
+@MEMBERS.calls("refused: These split values were not requested", harness="release")
 def split_values_that_nobody_asked_for(harness: AttackHarness, job: str) -> Calls:
-    yield "answer", msg.SplitValues(job, bytes(32), ()), "nobody asked for"
+    yield "answer", msg.SplitValues(job, bytes(32), ()), "not requested"
 
 
 # Floods, and messages that are too large
@@ -311,7 +311,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     return "(16 calls wait, the others were refused)"
 
 
-@MEMBERS.add("cut off: Calls were opened and never named a method")
+@MEMBERS.add("cut off: Calls were opened without naming a method")
 def a_thousand_calls_that_never_name_a_method(harness: AttackHarness) -> str:
     """Open calls over one connection without naming a method; each would occupy a thread."""
     kit = harness.certs / "shop"

@@ -211,26 +211,26 @@ def calls_after_a_failed_login(harness: AttackHarness) -> str:
             challenge = connection.call("hello", said_hello, msg.Challenge)
             good = msg.Login.signed(said_hello, LABEL_PARTY, challenge.nonce)
             signature = signer.signature(good) if signer else b"no signature"
-            login, words = msg.Login(certificate, signature), "not signed as it should|is for telco"
+            login, words = msg.Login(certificate, signature), "no valid signature|is for telco"
             call_refused(connection, "login", login, words, msg.Welcome)
             said = every_step_is_refused(harness, connection)
     return said
 
 
-@STRANGERS.add("refused: The login of party 'shop' is not signed as it should be")
+@STRANGERS.add("refused: The login of party 'shop' has no valid signature")
 def a_replayed_login(harness: AttackHarness) -> str:
     """Replay the party's signed message over its own connection and over others."""
     own, said_hello = harness.identity(), msg.Hello("shop", job_hash(harness.made))
     with harness.without_session(own) as first, harness.without_session(own) as second:
         challenge = first.call("hello", said_hello, msg.Challenge)
         login = own.login(said_hello, LABEL_PARTY, challenge.nonce)
-        not_due = "No login is due over this connection"
+        not_due = "No login was begun over this connection"
         call_refused(second, "login", login, not_due, msg.Welcome)  # before it was used
         first.call("login", login, msg.Welcome)
         call_refused(first, "login", login, not_due, msg.Welcome)
         for connection in (first, second):
             connection.call("hello", said_hello, msg.Challenge)
-            said = call_refused(connection, "login", login, "not signed as", msg.Welcome)
+            said = call_refused(connection, "login", login, "no valid signature", msg.Welcome)
             call_refused(connection, "login", login, not_due, msg.Welcome)
     return said
 
@@ -245,7 +245,7 @@ def the_session_of_another_party(harness: AttackHarness) -> str:
         return call_refused(connection, "poll", msg.Poll(welcome.job), "not logged in")
 
 
-@STRANGERS.add("refused: A connection ended before a party called over it")
+@STRANGERS.add("refused: A connection ended before any call")
 def garbage_inside_tls(harness: AttackHarness) -> str:
     """Send garbage after a handshake with a true certificate."""
     with http2_frames.connected(harness.address, harness.certs / "shop") as end:
@@ -267,7 +267,7 @@ def many_connections_that_stop_after_tls(harness: AttackHarness) -> str:
     return crowd(harness, lambda: http2_frames.connected(harness.address, kit))
 
 
-@STRANGERS.add("cut off: A connection over which no party called was idle")
+@STRANGERS.add("cut off: A connection without any call was idle")
 def a_connection_that_never_identifies_itself(harness: AttackHarness) -> str:
     with bare_connection(harness) as idle:
         return ended(idle)

@@ -41,7 +41,7 @@ def test_one_class_is_nothing_to_learn(folder):
     for task in ("auto", "classify", "regress"):
         status, _, message = train("--task", task, table="one.csv")
         assert status == 5
-        assert "Column 'y' is the label and holds one value only" in message
+        assert "Column 'y' is the label and holds only one value" in message
     assert not (folder / "m").exists()
 
 

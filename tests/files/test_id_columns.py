@@ -66,7 +66,7 @@ def test_rows_come_as_they_stand_in_the_file(tmp_path):
 @pytest.mark.usefixtures("small_pieces")
 def test_an_id_twice_or_a_bad_one_is_refused_with_its_place(tmp_path):
     twice = IdColumns.of(written(tmp_path, [*IDS, IDS[5], IDS[5], IDS[7]]), ["id"])
-    with pytest.raises(DataError, match="2 IDs stand more than once, in 5 rows"):
+    with pytest.raises(DataError, match="2 IDs appear more than once, in 5 rows"):
         twice.keys(PLAIN, tmp_path)
     for wrong in (" ", "NA", "soft\u00adhyphen"):
         bad = IdColumns.of(written(tmp_path, [*IDS[:2500], wrong, *IDS[2501:]]), ["id"])

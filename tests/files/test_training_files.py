@@ -105,7 +105,7 @@ def test_train_tells_a_regression_from_a_classification(folder):
     [
         (None, "outcome", "'outcome' should be the label but is not in the table"),
         (None, "mean radius", "'mean radius' is the label and has another role"),
-        (lambda f: f.assign(target="ill"), "target", "holds one value only"),
+        (lambda f: f.assign(target="ill"), "target", "holds only one value"),
         (lambda f: f.head(5), "target", "5 rows are too few"),
         (lambda f: f.assign(target=f["target"].where(f.index > 3)), "target", "has missing values"),
         (

@@ -90,7 +90,7 @@ def test_too_few_rows_to_watch_are_refused_before_anybody_draws(align):
     column = op.PrivateColumn("a", op.NumericMapping(GRID, (0, 10)), op.ClampMap(GRID, 0.6))
     shop = op.FeatureParty(few[["a", "id"]], [column], ids="id", align=align)
     bank = op.LabelParty(None, y[:150], ids=range(150), align=align, early_stopping_rounds=5)
-    words = r"No rows can watch the training: 30 held-out rows are too few"
+    words = r"Training cannot stop early: 30 held-out rows are too few"
     with pytest.raises(op.DataError, match=words):
         bank.train([op.MemoryChannel(shop)])
     assert not list(shop.ledger.entries("reserve"))

@@ -273,11 +273,11 @@ def test_a_job_is_bound_to_its_recipient_and_configuration(tmp_path):
         party(COLUMNS[5:3:-1], state=tmp_path),
         party(COLUMNS[4:6], state=tmp_path, units="grid"),
     ):
-        with pytest.raises(PrivacyError, match=r"began with another recipient or configuration"):
+        with pytest.raises(PrivacyError, match=r"for another recipient or under another"):
             other.release(welcome)
-        with pytest.raises(PrivacyError, match=r"began with another recipient or configuration"):
+        with pytest.raises(PrivacyError, match=r"for another recipient or under another"):
             other.answer(asked((0, (1,))))
-    with pytest.raises(PrivacyError, match=r"began with another"):
+    with pytest.raises(PrivacyError, match=r"for another recipient or under another"):
         first.release(Welcome(JOB, bytes(31) + b"1", b""))
 
 
@@ -329,7 +329,7 @@ def test_names_that_clash_in_every_way_still_train_and_predict():
 
 def test_one_split_query_is_answered_a_job():
     p = party(COLUMNS[4:6])
-    with pytest.raises(PeerError, match=r"never released"):
+    with pytest.raises(PeerError, match=r"has released nothing"):
         p.answer(asked((0, (1,))))
     p.release(Welcome(JOB, bytes(32), b""))
     first = p.answer(asked((0, (1, 2))))

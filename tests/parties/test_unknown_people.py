@@ -144,7 +144,7 @@ def test_a_party_with_too_few_people_ends_the_job_without_a_word_to_the_others()
 def test_parties_that_disagree_about_rows_release_nothing(ours, theirs, align):
     everybody = np.ones(ROWS, dtype=bool)
     shop = party("shop", BASKET, align=align, rows=theirs, known=everybody)
-    with pytest.raises(PeerError, match=f"rows = '{ours}', and this party agreed to .*'{theirs}'"):
+    with pytest.raises(PeerError, match=f"rows = '{ours}', but this party agreed to .*'{theirs}'"):
         bank(align=align, rows=ours).train(channels([shop]))
     assert not list(shop.ledger.entries("commit"))
     assert not list(shop.ledger.entries("align"))

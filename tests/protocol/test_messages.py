@@ -186,7 +186,7 @@ def test_another_version_is_refused_by_name(monkeypatch):
 )
 def test_a_message_of_version_1_is_refused_with_both_versions(data, kind):
     assert envelope.is_whole(data)
-    words = r"version '1'; this release speaks version 3. Let both parties run the same release"
+    words = r"version '1'; this release speaks version 3. Run the same release at both parties"
     for refuse in (lambda: decode(data, kind), lambda: envelope.check_version(data)):
         with pytest.raises(WireError, match=words):
             refuse()
@@ -200,12 +200,12 @@ def test_a_receipt_of_version_1_is_read_for_good():
     receipt = decode_receipt(RECEIPT_1)
     assert receipt == Receipt("shop", JOB, 3, bytes(32), b"pem", b"sig")
     assert decode_receipt(encode(receipt)) == receipt
-    with pytest.raises(WireError, match="nobody asked for: 'hello'"):
+    with pytest.raises(WireError, match="unexpected kind: 'hello'"):
         decode_receipt(HELLO_1)
 
 
 def test_a_message_of_another_kind_is_refused():
-    with pytest.raises(WireError, match=r"nobody asked for: 'poll'"):
+    with pytest.raises(WireError, match=r"unexpected kind: 'poll'"):
         decode(encode(Poll(JOB)), Farewell)
 
 
@@ -373,7 +373,7 @@ def test_a_packed_list_never_inflates_beyond_its_size():
     import zlib
 
     bomb = b"\x18" + zlib.compress(bytes(10**7), 9)
-    with pytest.raises(WireError, match=r"another length"):
+    with pytest.raises(WireError, match=r"does not have the length"):
         unpack_integers(bomb, 10)
 
 
@@ -421,7 +421,7 @@ def test_a_column_travels_in_pieces():
 def test_a_stream_may_be_neither_longer_nor_shorter_than_its_head_says():
     codes = np.array([0, 1, 2, 1] * 50, dtype=np.uint8)
     head, batches = stream(codes, [3, 7, 9])
-    with pytest.raises(WireError, match=r"goes on after its last row"):
+    with pytest.raises(WireError, match=r"continues after its last row"):
         read(head, batches * 2)
     with pytest.raises(WireError, match=r"ended after 0 of its 200 rows"):
         read(head, [])
@@ -468,7 +468,7 @@ def test_a_head_of_another_form_is_refused(notes, words):
         ({"frequencies": b"junk"}, "unpacked"),
         ({"values": pack_integers(np.array([1, -5]))}, "cannot be read"),
         ({"values": pack_integers(np.array([2**62, 2**62]))}, "beyond any grid"),
-        ({"values": pack_integers(np.array([1, 2, 3]))}, "another length"),
+        ({"values": pack_integers(np.array([1, 2, 3]))}, "does not have the length"),
         ({"rows": 2**31}, "impossible numbers"),
         ({"symbols": 0}, "more symbols than rows"),
         ({"symbols": 20}, "more symbols than rows"),

@@ -150,10 +150,10 @@ def test_ids_that_meet_under_the_rule_are_refused_with_counts():
     loose = op.AlignRules(op.Normalisation(case="lower"))
     ids = people(np.random.default_rng(5), 200)
     ids += [ids[0].lower(), "P900", "p900"]
-    with pytest.raises(DataError, match=r"2 IDs stand more than once, in 4 rows") as refused:
+    with pytest.raises(DataError, match=r"2 IDs appear more than once, in 4 rows") as refused:
         bank(ids[:200], align=loose).train([op.MemoryChannel(shop(ids, align=loose))])
     assert "p900" not in str(refused.value).lower()
-    with pytest.raises(DataError, match=r"2 IDs stand more than once, in 4 rows"):
+    with pytest.raises(DataError, match=r"2 IDs appear more than once, in 4 rows"):
         bank(ids, align=loose).train([op.MemoryChannel(shop(ids[:200], align=loose))])
 
 
@@ -181,9 +181,9 @@ def test_parties_without_a_common_row_are_refused_before_anything_is_released():
 def test_sets_that_are_too_large_are_refused_by_both_sides():
     ids = people(np.random.default_rng(7), 300)
     little, much = op.AlignRules(most_rows=250), op.AlignRules()
-    with pytest.raises(PrivacyError, match=r"brings 300 rows, .* no more than 250 are accepted"):
+    with pytest.raises(PrivacyError, match=r"has 300 rows, .* no more than 250 are accepted"):
         bank(ids).train([op.MemoryChannel(shop(ids[:200], align=little))])
-    with pytest.raises(PrivacyError, match=r"brings 300 rows"):
+    with pytest.raises(PrivacyError, match=r"has 300 rows"):
         bank(ids[:200], align=little).train([op.MemoryChannel(shop(ids, align=much))])
     for label, feature in ((little, much), (much, little)):
         with pytest.raises(PrivacyError, match=r"no more than 250 may be aligned"):
@@ -232,7 +232,7 @@ def test_an_alignment_is_resumed_and_its_secret_is_deleted(tmp_path):
         assert [e.kind for e in ledger.entries()] == ["open", "align", "aligned"]
         with pytest.raises(DataError, match="not those that were aligned"):
             shop(ids[:-1], **settings).release(WELCOME)
-        with pytest.raises(PrivacyError, match="another recipient or configuration"):
+        with pytest.raises(PrivacyError, match="another recipient or under another configuration"):
             shop(ids, align="given", **settings).release(WELCOME)
 
 
@@ -494,7 +494,7 @@ def test_a_label_party_names_no_rows_that_it_does_not_have(tmp_path):
             Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), known.share),
         ):
             for again in (psi_session, party.psi_session(WELCOME)):
-                with pytest.raises(PrivacyError, match="other common rows than before"):
+                with pytest.raises(PrivacyError, match="now names different common rows"):
                     again.claim(other)
 
 
@@ -515,7 +515,7 @@ def test_a_label_party_that_has_the_rows_proves_it_and_may_not_change_its_mind(t
         finish(psi_session, aligned, proof)
         psi_session.finish(aligned, Proof(JOB, bytes(32)))  # repeated: nothing happens
         half = Aligned(JOB, shown.tag, 300, 150, packed(np.arange(150), 300), proof.share)
-        with pytest.raises(PrivacyError, match="other common rows than before"):
+        with pytest.raises(PrivacyError, match="now names different common rows"):
             party.psi_session(WELCOME).finish(half, Proof(JOB, bytes(32)))
 
 

@@ -155,7 +155,7 @@ def bundle(folder, verb, *given):
 
 def is_refused_for_repeats(done):
     assert done.returncode == 5, done.stderr
-    assert "3 IDs stand more than once, in 6 rows" in done.stderr
+    assert "3 IDs appear more than once, in 6 rows" in done.stderr
     assert not re.search(r"[Kk]\d{4}|ller|\d{4}", done.stderr.replace("\r", ""))
 
 

@@ -179,7 +179,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
         ({"00000.label": None}, "items are not those"),
         ({"00001.label": items["00000.label"]}, "items are not those"),
         ({"welcome": None}, "items are not those"),
-        ({"00000.label": items["welcome"]}, "kind that nobody asked for"),
+        ({"00000.label": items["welcome"]}, "unexpected kind"),
         ({"00000.label": encode(replace(points, step="feature"))}, "another job or step"),
         ({"00000.label": other}, "another job or step"),
         ({"00000.label": encode(replace(points, points=off))}, "does not lie on the curve"),
@@ -403,7 +403,7 @@ def test_a_release_that_does_not_hold_together_is_refused_and_leaves_nothing(sma
         ({"00001.arrow": None}, "items are not those"),
         ({"00002.arrow": items["00001.arrow"]}, "items are not those"),
         ({"more": b""}, "items are not those"),
-        ({"receipt": items["schema"]}, "kind that nobody asked for"),
+        ({"receipt": items["schema"]}, "unexpected kind"),
         ({"schema": encode(replace(schema, party="telco"))}, "in the name of 'telco'"),
         ({"schema": encode(replace(schema, rows=7))}, "sent 7 rows"),
         ({"00001.arrow": items["00000.arrow"]}, "where column 1 was due"),
@@ -447,7 +447,7 @@ def test_a_bundle_of_another_job_file_is_refused(small):
     job = small.made.folder / "shop" / "job.toml"
     job.write_text(job.read_text() + "# a word more\n")
     status, words = refused(small, "shop", "export", first)
-    assert (status, "of another job file" in words) == (4, True)
+    assert (status, "belongs to another job file" in words) == (4, True)
     identity = identity_of(small.made, LABEL_PARTY)
     public = read_public(small.made.folder / "certs" / "shop.public", "shop", identity.ca)
     path = small.made.folder / "odd.bundle"
@@ -455,4 +455,4 @@ def test_a_bundle_of_another_job_file_is_refused(small):
         LABEL_PARTY, "shop", load_job(job).hash.hex(), "20260101T000000Z-00000000", 1, "align", ""
     )
     write_bundle(path, header, {}, identity, public)
-    assert "not one of this job file" in refused(small, "shop", "export", path)[1]
+    assert "does not belong to this job file" in refused(small, "shop", "export", path)[1]

@@ -64,10 +64,10 @@ def test_a_login_covers_who_says_it_to_whom_about_what_and_the_nonce(certs):
         (HELLO, "club", nonce),
         (Hello("shop", b"1" * 32), "bank", nonce),
     ):
-        with pytest.raises(PeerError, match="not signed as it should be"):
+        with pytest.raises(PeerError, match="has no valid signature"):
             check_login(login, hello, label_party, other, shop.ca)
     stolen = Login(shop.cert, telco.login(HELLO, "bank", nonce).signature)
-    with pytest.raises(PeerError, match="not signed as it should be"):
+    with pytest.raises(PeerError, match="has no valid signature"):
         check_login(stolen, HELLO, "bank", nonce, shop.ca)
     with pytest.raises(PeerError, match="'shop' is for telco"):
         check_login(telco.login(HELLO, "bank", nonce), HELLO, "bank", nonce, shop.ca)
@@ -78,10 +78,10 @@ def test_a_login_covers_who_says_it_to_whom_about_what_and_the_nonce(certs):
 def test_a_nonce_is_good_once_over_the_connection_that_it_was_given_to():
     known = Logins()
     nonce = known.challenged("ipv4:1:1", HELLO)
-    with pytest.raises(NotLoggedInError, match="No login is due"):
+    with pytest.raises(NotLoggedInError, match="No login was begun"):
         known.challenge("ipv4:1:2")
     assert known.challenge("ipv4:1:1") == (HELLO, nonce)
-    with pytest.raises(NotLoggedInError, match="No login is due"):
+    with pytest.raises(NotLoggedInError, match="No login was begun"):
         known.challenge("ipv4:1:1")
     assert known.challenged("ipv4:1:1", HELLO) != nonce
 
@@ -113,7 +113,7 @@ def test_the_gate_answers_nobody_whose_certificate_names_it_in_another_way(tmp_p
             challenge = connection.call("hello", hello, Challenge)
             true = identity_of(made, "shop").cert
             mixed = Login(true, lax.login(hello, LABEL_PARTY, challenge.nonce).signature)
-            with pytest.raises(op.PeerError, match="not signed as it should be"):
+            with pytest.raises(op.PeerError, match="has no valid signature"):
                 connection.call("login", mixed, Welcome)
             with pytest.raises(op.PeerError, match="has not logged in"):
                 connection.call("poll", Poll(JOB), Ack)

@@ -257,7 +257,7 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
         command = [*made.command("shop"), "--connect", address]
         shop = ended(command)
         assert shop.returncode == 5
-        assert "2 IDs stand more than once, in 5 rows" in shop.stderr
+        assert "2 IDs appear more than once, in 5 rows" in shop.stderr
         assert "person-" not in shop.stderr
         pa.parquet.write_table(table(range(200), 2), tmp_path / "shop" / "table.parquet")
         config = made.config("shop")
@@ -265,7 +265,7 @@ def test_an_id_that_stands_twice_and_a_set_that_is_too_large_are_refused(tmp_pat
         config.write_text(text.replace('id = "id"\n', 'id = "id"\nmost_rows = 299\n'))
         shop = ended(command)
         assert shop.returncode == 3
-        assert "brings 300 rows" in shop.stderr
+        assert "has 300 rows" in shop.stderr
     entries = json.loads(run("ledger", "export", "-c", made.config("shop"))[1])
     assert [e["kind"] for e in entries] == ["open"]
 
@@ -278,7 +278,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
         job, tag = welcome.job, bytes(16)
         bad = Points(job, "feature", tag, 2, 0, (b"\2" + bytes(31)) * 2)
         for wrong, words in (
-            (Points(job, "label", tag, 1, 0, b"\2" + bytes(31)), "nobody waits for"),
+            (Points(job, "label", tag, 1, 0, b"\2" + bytes(31)), "not expected"),
             (Points(job, "raised", tag, 1, 0, b"\2" + bytes(31)), "not the label party's"),
             (Points(job, "raised", tag, 300, 0, (b"\2" + bytes(31)) * 300), "before the party's"),
             (
@@ -303,12 +303,12 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
         (good,) = side.pieces()
         double = Points(job, "feature", side.tag, 2, 0, good.points[:32] * 2)
         connection.call("points", double, Ack)
-        with pytest.raises(op.PeerError, match="under another secret came before"):
+        with pytest.raises(op.PeerError, match="under another secret arrived before"):
             connection.call("points", Points(job, "feature", tag, 2, 0, double.points), Ack)
         with pytest.raises(op.PeerError, match="of another set"):
             connection.call("points", good, Ack)
         other = Points(job, "feature", side.tag, 2, 0, good.points[32:])
-        with pytest.raises(op.PeerError, match="came again with other points"):
+        with pytest.raises(op.PeerError, match="arrived again with different points"):
             connection.call("points", other, Ack)
         ours = connection.call("want", PointsQuery(job, 0), Points, Ack)
         connection.call("points", side.raised(ours), Ack)
@@ -346,6 +346,6 @@ def test_where_rows_are_given_nobody_aligns(tmp_path):
         with pytest.raises(op.PeerError, match="Rows are given in this job"):
             connection.call("aligned", Poll(welcome.job), Aligned, Ack)
         points = Points(welcome.job, "feature", bytes(16), 1, 0, b"\2" + bytes(31))
-        with pytest.raises(op.PeerError, match="nobody waits for"):
+        with pytest.raises(op.PeerError, match="not expected"):
             connection.call("points", points, Ack)
         connection.close()

@@ -301,10 +301,10 @@ def test_plaintext_has_a_loud_name_and_stays_on_loopback(tmp_path):
     config.write_text(config.read_text().replace("127.0.0.1:0", "0.0.0.0:0"))
     status, _, words = run("serve", "-c", config, loud)
     assert status == 2
-    assert "Plaintext is for trying things out" in words
+    assert "Plaintext is only for trials" in words
     status, _, words = run("join", "-c", made.config("shop"), loud, "--connect", "10.0.0.1:1")
     assert status == 2
-    assert "Plaintext is for trying things out" in words
+    assert "Plaintext is only for trials" in words
 
 
 def test_metrics_are_served_on_request(tmp_path):
@@ -425,7 +425,7 @@ def test_a_label_that_cannot_be_learned_is_refused_before_parties_are_let_in(tmp
     pa.parquet.write_table(table, tmp_path / LABEL_PARTY / "table.parquet")
     status, _, words = run("serve", "-c", made.config(LABEL_PARTY))
     assert status == 5
-    assert "'ill' is the label and holds one value only" in words
+    assert "'ill' is the label and holds only one value" in words
     assert not list((tmp_path / LABEL_PARTY / "state").glob("*/job.json"))
 
 

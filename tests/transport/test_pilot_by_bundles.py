@@ -231,8 +231,8 @@ def test_bundles_of_the_detour_are_refused_out_of_turn(tmp_path):
 
     # A second pilot, and a release that ignores the weights, are refused.
     assert "is a second bundle for step 3a (pilot)" in words()
-    assert "answers another bundle" in words(number=4, step="export")
-    assert "is no step that 'shop' takes" in words(step="export")
+    assert "does not answer the last bundle" in words(number=4, step="export")
+    assert "is not a step that 'shop' takes" in words(step="export")
     export = office.written("shop", "export", answer)[LABEL_PARTY]
     assert "was used before: step 1 (align)" in refused(office, "shop", "export", first)[1]
     query = office.written(LABEL_PARTY, "split-query", export)["shop"]
@@ -353,7 +353,7 @@ def test_a_pilot_of_aligned_rows_opens_only_for_who_has_them(tmp_path):
     claim = second.share + second.with_label(job, theirs.share).feature
     write_bundle(forged, replace(header, claim=claim.hex(), items=()), {}, shop, to_bank)
     words = refused(office, LABEL_PARTY, "split-query", forged)[1]
-    assert "Another proof of rows came with the pilot" in words
+    assert "A different proof of rows came with the pilot" in words
     office.written(LABEL_PARTY, "split-query", export)
 
 

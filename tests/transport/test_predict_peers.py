@@ -292,7 +292,7 @@ def test_columns_of_another_model_are_refused_on_both_sides_and_the_right_model_
         assert "refused: The columns are not those that the model was trained on." in err
     _, err = label.communicate(timeout=60)
     assert label.returncode == 4
-    assert f"Column {theirs[0]!r} of party 'shop' has another mechanism than the model" in err
+    assert f"Column {theirs[0]!r} of party 'shop' differs in mechanism from the one" in err
     assert "epsilon 2.0 instead of kind ClampMap, grid [1, 10], epsilon 1.5" in err
     assert not out.exists()
     found.model = right
@@ -380,12 +380,15 @@ def organisation():
         ),
         (
             {**PLAIN, "telco": [declared("c", 0.7)]},
-            "Column 'c' of party 'telco' has another mechanism .* epsilon 0.7 instead of .* 0.64",
+            "'c' of party 'telco' differs in mechanism .* epsilon 0.7 instead of .* 0.64",
         ),
-        ({**PLAIN, "telco": [declared("c", upper=11.0)]}, "another mapping .* bounds .0.0, 11.0"),
+        (
+            {**PLAIN, "telco": [declared("c", upper=11.0)]},
+            "differs in mapping .* bounds .0.0, 11.0",
+        ),
         (
             {**PLAIN, "telco": [declared("c", missing=op.Flag(1.0, 5.0))]},
-            "another missing .* policy flag, eps_missing 1.0, constant 5.0 instead of policy raise",
+            "differs in missing .* policy flag, eps_missing 1.0, constant 5.0 instead of policy",
         ),
         ({**PLAIN, "telco": [declared("a")]}, "sent column 'shop.a', which the model does not"),
     ],
@@ -501,7 +504,7 @@ def test_a_column_that_no_row_sent_is_a_gap_and_another_share_is_refused(tmp_pat
     for rows in (1, 2):
         found = LabelParty(mine(rows), None).predict(model, channel(rows))
         assert np.isfinite(found.probabilities).all()
-    with pytest.raises(PeerError, match=r"another (share|mechanism)"):
+    with pytest.raises(PeerError, match=r"differs in mechanism|different share"):
         LabelParty(mine(5), None).predict(model, channel(5, 2))
-    with pytest.raises(PeerError, match=r"another (share|mechanism)"):
+    with pytest.raises(PeerError, match=r"differs in mechanism|different share"):
         LabelParty(mine(5), None).predict(model, channel(5, 0))

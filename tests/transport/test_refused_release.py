@@ -117,7 +117,7 @@ def test_a_party_that_released_is_held_to_its_plan(tmp_path):
         joined(made, address, "--leave")
         changed(made, r"epsilon = 2.0", "epsilon = 1.0")
         words = refused(made, address, 3)
-        assert "released under it" in words
+        assert "and released columns" in words
         assert "opboost serve --again" in words
         changed(made, r"epsilon = 1.0", "epsilon = 2.0")
         finish(made, process, address)

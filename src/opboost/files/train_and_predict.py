@@ -63,7 +63,7 @@ def train(
     if len(distinct(y)) < 2:
         raise ColumnError(
             label,
-            "is the label and holds one value only, so there is nothing to learn",
+            "is the label and holds only one value, so there is nothing to learn",
             hint="Give rows of both kinds, or another label.",
         )
     kind = kind_for(y, task) if continue_from is None else type(continue_from)

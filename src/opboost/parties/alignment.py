@@ -182,6 +182,6 @@ def check_aligned(aligned: Aligned, side: PsiPeer) -> None:
     """Refuse an alignment result for points other than this party's."""
     if (aligned.job, aligned.tag, aligned.total) != (side.job, side.tag, side.total):
         raise PeerError(
-            "The alignment is about other points: this party lost its state of the job. Let the "
-            "label party begin a new job (--again)."
+            "The alignment is about other points: this party lost its state of the job. Ask the "
+            "label party to begin a new job (--again)."
         )

@@ -209,7 +209,7 @@ class PsiSession(Protocol):
 def check_channels(channels: Sequence[Channel]) -> None:
     """Refuse anything but a list of channels to different parties."""
     if not isinstance(channels, Sequence) or not channels:
-        raise ParameterError("Give a list of channels, to at least one feature party.")
+        raise ParameterError("Give a list of channels to at least one feature party.")
     for channel in channels:
         if not hasattr(channel, "open") or not hasattr(channel, "party"):
             raise ParameterError(

@@ -36,8 +36,8 @@ def check_needed(
             why = "continues a model" if welcome.columns else "stops early"
             raise ParameterError(
                 f"The label party's job {why}, which needs the values of released codes, and "
-                'codebook = "cuts" withholds them. Write codebook = "full" under [party]: it says '
-                "nothing that the noise does not cover."
+                'codebook = "cuts" withholds them. Write codebook = "full" under [party]: it '
+                "is computed from noisy values only, so it costs no privacy."
             )
 
 

@@ -57,8 +57,8 @@ def check_total(schema: Schema, told: float) -> None:
     found = Joint(promises, schema.columns_per_row or None).total
     if found > told and not math.isclose(found, told, rel_tol=1e-9):
         raise PeerError(
-            f"Party {schema.party!r} said that it reveals {told:g} about one person, and its "
-            f"release reveals {found:g}. Let it join again with one plan."
+            f"Party {schema.party!r} said that it reveals {told:g} about one person, but its "
+            f"release reveals {found:g}. It must join again with a single plan."
         )
 
 
@@ -67,7 +67,7 @@ def check_values_shown(schema: Schema) -> None:
     if schema.codebook != "full":
         raise PeerError(
             f"Party {schema.party!r} withholds its codebook, and codes without values cannot be "
-            'predicted from. It takes part in predictions with codebook = "full" under [party].'
+            'predicted from. To take part in predictions, it needs codebook = "full" under [party].'
         )
 
 

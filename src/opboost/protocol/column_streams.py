@@ -58,7 +58,7 @@ class Outline(NamedTuple):
         if data[:1] != bytes([PROTOCOL_VERSION]):
             raise WireError(
                 f"A column is of version {data[0] if data else '?'}; this release speaks version "
-                f"{PROTOCOL_VERSION}. Let both parties run the same release."
+                f"{PROTOCOL_VERSION}. Run the same release at both parties."
             )
         fixed = struct.unpack_from(_FIXED, data)
         version, column, rows, symbols, gaps, digest, frequencies, values = fixed
@@ -181,7 +181,7 @@ class Reader:
         """Return the codes of the next piece."""
         rows = self.due
         if not rows:
-            raise WireError("A column goes on after its last row.")
+            raise WireError("A column continues after its last row.")
         try:
             piece.validate(full=True)
         except pa.ArrowInvalid:

@@ -149,7 +149,7 @@ def unpack_integers(data: bytes, count: int) -> IntArray:
         raise WireError("A packed list cannot be unpacked.")
     planes = bytes(data[1:]) if form < 16 else _inflated(data[1:], width * count)
     if len(planes) != width * count:
-        raise WireError("A packed list has another length than stated.")
+        raise WireError("A packed list does not have the length that it states.")
     rows = np.frombuffer(planes, dtype=np.uint8).reshape(width, count)
     return np.ascontiguousarray(rows.T).view(f"<i{width}").reshape(count).astype(np.int64)
 
@@ -167,7 +167,7 @@ def _inflated(data: bytes, size: int) -> bytes:
     except zlib.error:
         raise WireError("A packed list cannot be unpacked.") from None
     if not unpacker.eof or unpacker.unused_data:
-        raise WireError("A packed list has another length than stated.")
+        raise WireError("A packed list does not have the length that it states.")
     return found
 
 

@@ -59,7 +59,7 @@ def other_version(version: str) -> WireError:
     """Return the error for a message of another version."""
     return WireError(
         f"A message is of version {version!r}; this release speaks version {PROTOCOL_VERSION}. "
-        "Let both parties run the same release."
+        "Run the same release at both parties."
     )
 
 
@@ -73,14 +73,14 @@ def unpack_message(
     if len(data) > MAX_MESSAGE_BYTES:
         raise WireError(f"A message of {len(data):,} bytes is too large.")
     if data[: len(MARK)] != MARK:
-        raise WireError("These bytes are no message of OpBoost.")
+        raise WireError("These bytes are not an OpBoost message.")
     body = data[len(MARK) + 32 :]
     if hashlib.sha256(body).digest() != data[len(MARK) : len(MARK) + 32]:
-        raise WireError("A message was altered or truncated on its way.")
+        raise WireError("A message was altered or truncated in transit.")
     try:
         messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(body))
         if any(m.type == "record batch" and is_compressed(m) for m in messages):
-            raise WireError("A message is compressed; ours are not.")
+            raise WireError("A message is compressed, which is not allowed.")
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
             kind = _checked_kind(reader.schema, schemas, versions)
             batches = list(reader)
@@ -128,7 +128,7 @@ def _checked_kind(
         raise other_version(version)
     kind: str = notes.get(b"kind", b"?").decode()[:40]
     if kind not in schemas:
-        raise WireError(f"A message is of a kind that nobody asked for: {kind!r}.")
+        raise WireError(f"A message is of an unexpected kind: {kind!r}.")
     if not schema.equals(schemas[kind], check_metadata=False):
         raise WireError(f"A {kind} does not have the fields of version {version}.")
     return kind

@@ -60,7 +60,7 @@ class ColumnSchema:
             if character := _unseen(spec):
                 raise WireError(
                     "A column's name or category has an invisible character "
-                    f"({character}), which a terminal might obey. Its party has to rename it, or "
+                    f"({character}), which a terminal might act on. Its party has to rename it, or "
                     'to send numbers (names = "hidden", units = "grid").'
                 )
             found = column_from_dict(spec)

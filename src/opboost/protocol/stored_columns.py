@@ -44,14 +44,14 @@ class StoredColumn:
         begin = rows.start * self.kind.itemsize
         symbols = np.fromfile(self.file, self.kind, count, offset=begin)
         if len(symbols) != count:
-            raise atomic_files.damaged(self.file, "Run it again: the column is unpacked anew.")
+            raise atomic_files.damaged(self.file, "Run it again to unpack the column anew.")
         return coded_column(self.head, symbols)
 
     def where(self, rows: BoolArray) -> StoredColumn:
         """Keep only some rows, in a file that replaces this one, and return their column."""
         symbols = np.memmap(self.file, self.kind, mode="r")
         if len(symbols) != len(rows):
-            raise atomic_files.damaged(self.file, "Run it again: the column is unpacked anew.")
+            raise atomic_files.damaged(self.file, "Run it again to unpack the column anew.")
         target = self.file.with_suffix(".kept")
         with atomic_files.naming(target), target.open("wb") as out:
             for start in range(0, len(rows), _SYMBOLS):

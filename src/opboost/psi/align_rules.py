@@ -69,13 +69,13 @@ class AlignRules:
         if rows > self.most_rows:
             raise PrivacyError(
                 f"The table has {rows:,} rows, and no more than {self.most_rows:,} may be aligned. "
-                "Decide on a higher most_rows under [align]."
+                "Raise most_rows under [align] to accept more."
             )
 
     def check_theirs(self, rows: int) -> None:
         """Refuse a peer with more rows than it may use as guesses."""
         if rows > self.most_rows:
             raise PrivacyError(
-                f"The other party brings {rows:,} rows, and each may be a guess; no more than "
-                f"{self.most_rows:,} are accepted. Decide on a higher most_rows under [align]."
+                f"The other party has {rows:,} rows, and each may be a guess; no more than "
+                f"{self.most_rows:,} are accepted. Raise most_rows under [align] to accept more."
             )

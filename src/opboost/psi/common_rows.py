@@ -56,7 +56,7 @@ class Common:
         if self.table != _table(digests, order):
             raise DataError(
                 "The table's IDs are not those that were aligned",
-                hint="Restore the table, or let the label party begin a new job (--again).",
+                hint="Restore the table, or ask the label party to begin a new job (--again).",
             )
         return order[unpacked(self.bits, len(digests))]
 

@@ -114,8 +114,8 @@ def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
         keys, rows = names.repeated()
     if keys:
         raise DataError(
-            f"{keys:,} {'ID stands' if keys == 1 else 'IDs stand'} more than once, in {rows:,} "
+            f"{keys:,} {'ID appears' if keys == 1 else 'IDs appear'} more than once, in {rows:,} "
             "rows, as IDs are normalised in this job",
-            hint="An ID stands for one person: keep one row per person.",
+            hint="Each ID identifies one person: keep one row per person.",
         )
     return count

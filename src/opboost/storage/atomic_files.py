@@ -86,14 +86,14 @@ def checksum_holds(path: Path) -> bool:
 
 
 AT_LABEL_PARTY = (
-    "Restore it from a backup, or begin a new run (--again): what was released before costs "
-    "nothing."
+    "Restore it from a backup, or begin a new run (--again): what was released before is "
+    "not charged again."
 )
 """The next step if a file of the label party's job is damaged."""
 
 AT_FEATURE_PARTY = (
     "Restore it from a backup, or ask the label party to begin a new run (--again): what was "
-    "released before costs nothing."
+    "released before is not charged again."
 )
 """The next step if a file of a feature party's job is damaged."""
 

@@ -62,9 +62,9 @@ class FeatureJobFolders:
         known = self._read(file)
         if known["about"] != self._about or (nonce is not None and known["nonce"] != nonce.hex()):
             raise PrivacyError(
-                f"Job {job} began with another recipient or configuration, and released under it. "
-                "Bring that configuration back to finish it, or let the label party begin a new "
-                "run of the job: opboost serve --again."
+                f"Job {job} began, and released columns, for another recipient or under another "
+                "configuration. Restore that configuration to finish the job, or ask the label "
+                "party to begin a new run of it: opboost serve --again."
             )
 
     def is_replanned(self, job: str, nonce: bytes) -> bool:
@@ -139,10 +139,10 @@ class FeatureJobFolders:
         if file.exists() and _own(file, ScoreTask) != task:
             raise PrivacyError(
                 f"The label party asks for a second, different score in job {task.job}. A job "
-                "releases one."
+                "releases only one."
             )
         if not file.exists() and self.is_released(task.job):
-            raise PeerError(f"Job {task.job} has released columns, and now asks for a score.")
+            raise PeerError(f"Job {task.job} has released columns, so it releases no score.")
         atomic_files.write(file, encode(task))
 
     def answer(self, job: str) -> SplitValues | None:
@@ -157,7 +157,7 @@ class FeatureJobFolders:
 
 def never_released(job: str) -> PeerError:
     """Return the error for a label party that asks before anything was released."""
-    return PeerError(f"A split query came for job {job}, which was never released.")
+    return PeerError(f"A split query arrived for job {job}, which has released nothing.")
 
 
 def _own(file: Path, kind: type[M]) -> M:

@@ -95,7 +95,7 @@ class FeaturePsi:
             if self.done or self._known("aligned") is not None:
                 raise PrivacyError(
                     f"The rows of job {self._folder.name} are aligned already, so it raises no "
-                    "more points. Let the label party begin a new job (--again)."
+                    "more points. Ask the label party to begin a new job (--again)."
                 )
             known = self._known("align")
             if known is None:
@@ -106,7 +106,7 @@ class FeaturePsi:
                 raise PrivacyError(
                     f"{self._about['recipient']!r} sends other points than those with which job "
                     f"{self._folder.name} began; each may be a guess. Only the first are raised; "
-                    "let it begin a new job (--again)."
+                    "ask it to begin a new job (--again)."
                 )
             self._bind()
             kept_secret(self._folder, atomic_files.AT_FEATURE_PARTY)
@@ -210,16 +210,16 @@ class FeaturePsi:
 
     def _other_rows(self) -> PrivacyError:
         return PrivacyError(
-            f"{self._about['recipient']!r} names other common rows than before in job "
-            f"{self._folder.name}. Let it begin a new job (--again)."
+            f"{self._about['recipient']!r} now names different common rows in job "
+            f"{self._folder.name}. Ask it to begin a new job (--again)."
         )
 
     def _check_proof(self, expected: bytes, proof: Proof) -> None:
         if proof.job != self._folder.name or not hmac.compare_digest(proof.proof, expected):
             raise PeerError(
-                f"{self._about['recipient']!r} does not prove that it has the rows which it calls "
+                f"{self._about['recipient']!r} does not prove that it has the rows that it calls "
                 "common, so nothing is released. A table changed since the alignment began, or the "
-                "label party does not follow the protocol. Let it begin a new job (--again)."
+                "label party does not follow the protocol. Ask it to begin a new job (--again)."
             )
 
     def _keep(self, aligned: Aligned, rows: IntArray) -> None:
@@ -258,8 +258,8 @@ class FeaturePsi:
         if times >= self._rules.repeats:
             raise PrivacyError(
                 f"{self._about['recipient']!r} has aligned its rows with this table in "
-                f"{times} jobs, and each reveals to it who is here and who is not. No more than "
-                f"{self._rules.repeats} are allowed; decide on more repeats under [align]."
+                f"{times} jobs, and each showed it which of its people are here. No more than "
+                f"{self._rules.repeats} are allowed; raise repeats under [align] to accept more."
             )
 
     def _known(self, kind: str) -> dict[str, Any] | None:
@@ -298,6 +298,6 @@ def _bitmap(aligned: Aligned) -> str:
 
 def _lost() -> PeerError:
     return PeerError(
-        "This party lost its state of this job, and with it the secret under which it showed its "
-        "points. Let the label party begin a new job (--again)."
+        "This party lost its state of this job, including the secret that blinded the points it "
+        "sent. Ask the label party to begin a new job (--again)."
     )

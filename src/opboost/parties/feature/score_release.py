@@ -35,7 +35,7 @@ def accepted(plan: Plan, table: PartyTable, ledger: Ledger, model: ScoreModel) -
     if budget is None:
         raise PrivacyError(
             "This party releases no scores: [budget] has no score. Nothing was drawn. Add score = "
-            "4.0 to [budget] to allow it, or let the label party ask for columns (--release "
+            "4.0 to [budget] to allow it, or ask the label party to use columns (--release "
             "columns)."
         )
     if not budget.despite_radius and (near := _nearer(plan)):

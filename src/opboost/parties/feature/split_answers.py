@@ -77,7 +77,7 @@ class SplitAnswers:
     def _second(self, job: str) -> PrivacyError:
         return PrivacyError(
             f"{self._recipient!r} sends a second, different split query in job {job}. "
-            "A job has only one answer."
+            "A job answers only one."
         )
 
     def _answered(self, c: PrivateColumn, cuts: Cuts, values: Any, left_up_to: bool) -> Values:

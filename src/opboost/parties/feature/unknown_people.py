@@ -23,7 +23,7 @@ def check_agreed_rows(welcome: Welcome, rows: RowChoice) -> None:
     """Refuse a label party whose choice of rows differs from what this party agreed to."""
     if welcome.rows != rows:
         raise PeerError(
-            f"The label party's job has rows = {welcome.rows!r}, and this party agreed to rows = "
+            f"The label party's job has rows = {welcome.rows!r}, but this party agreed to rows = "
             f"{rows!r}. All parties need the same: [align] rows in the job file, or rows= of "
             "op.LabelParty and op.FeatureParty."
         )
@@ -43,8 +43,8 @@ def check_empty_rows(private: Sequence[PrivateColumn], *, stored: bool) -> None:
         if column.flagged() is not None:
             raise ColumnError(
                 column.name,
-                "reports gaps, so a row of a person whom this party does not know cannot be told "
-                "from it where rows are given and rows = 'mine'",
+                "reports gaps, and where rows are given and rows = 'mine', a gap would look like a "
+                "person whom this party does not know",
                 hint="Match rows with align = 'psi', or give the column missing = a constant.",
             )
 

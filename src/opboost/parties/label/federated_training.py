@@ -193,7 +193,8 @@ class FederatedTraining:
         if any(c.withheld for c in release):
             raise ParameterError(
                 "early_stopping needs the values of released codes, and a party withholds them "
-                "(codebook = 'cuts'). Leave early_stopping out, or let it send codebook = 'full'."
+                "(codebook = 'cuts'). Leave early_stopping out, or ask that party for codebook = "
+                "'full'."
             )
         return self._watched_split(target, seed or 0)
 
@@ -202,7 +203,7 @@ class FederatedTraining:
         split = split_rows(target, self.held_out or DEFAULT_HELD_OUT, seed)
         if split.unscored:
             raise DataError(
-                f"No rows can watch the training: {split.unscored}",
+                f"Training cannot stop early: {split.unscored}",
                 hint="Leave early_stopping out.",
             )
         return split

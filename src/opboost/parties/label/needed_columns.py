@@ -33,7 +33,7 @@ def needed_columns(
             lacks = "takes no part in the job" if name in known else "has no columns in it"
             raise ParameterError(
                 f"A model is continued with the parties of its training ({', '.join(known)}), and "
-                f"{name!r} {lacks}. Let the same parties take part, or train a new model."
+                f"{name!r} {lacks}. Continue it with the same parties, or train a new model."
             )
     found: dict[str, list[ColumnSchema]] = {name: [] for name in parties}
     for column in model.private_columns_:

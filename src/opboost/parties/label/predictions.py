@@ -109,7 +109,7 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
             raise ColumnError(
                 column.name,
                 "is needed by the model but is not in the table",
-                hint="The label party held it in the training: add it to its table.",
+                hint="The label party held it in training: add it to the label party's table.",
             )
 
 
@@ -148,15 +148,15 @@ def check_offers(
     if lacking:
         names = ", ".join(repr(name) for name in lacking)
         raise PeerError(
-            f"No party sent {names}, which the model was trained on. The parties of the training "
-            "take part, with the columns that they had then; leave others out by name (without)."
+            f"No party sent {names}, which the model was trained on. Predict with the parties "
+            "and columns of the training, or leave parties out by name (without)."
         )
     shares = {c.name: offer.sent for offer in offers for c in offer.private}
     known = model.sent_shares_ or {}
     if any(share not in (LEFT_OUT, shares.get(name, share)) for name, share in known.items()):
         raise PeerError(
-            "The parties send another share of their columns per row than in the training "
-            "(columns_per_row under [budget]). Bring that setting back."
+            "The parties send a different share of their columns per row than in training "
+            "(columns_per_row under [budget]). Restore that setting."
         )
 
 
@@ -171,14 +171,14 @@ def of_model(
 def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str) -> None:
     if wanted is None:
         raise PeerError(
-            f"Party {party!r} sent column {came.name!r}, which the model does not have. Let it "
+            f"Party {party!r} sent column {came.name!r}, which the model does not have. It must "
             "leave out columns that were not part of the training."
         )
     if differs := declared_difference(came, wanted):
         part, theirs, ours = differs
         raise PeerError(
-            f"Column {came.name!r} of party {party!r} has another {part} than the model was "
-            f"trained on: {theirs} instead of {ours}. Bring that setting back."
+            f"Column {came.name!r} of party {party!r} differs in {part} from the one that the "
+            f"model was trained on: {theirs} instead of {ours}. Restore that setting."
         )
 
 

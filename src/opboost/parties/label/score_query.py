@@ -48,8 +48,8 @@ def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) ->
         )
     if idle := [party for party in parties if party not in scores.parties]:
         raise ParameterError(
-            f"No tree of the model tells people of party {idle[0]!r} apart, so its score would be "
-            "the same for all. Predict without that party."
+            f"No tree of the model uses party {idle[0]!r} to tell people apart, so its score would "
+            "be the same for everyone. Predict without that party."
         )
 
 
@@ -76,8 +76,8 @@ def check_score_schema(model: Estimator, schema: Schema) -> None:
         if column_to_dict(wanted) == column_to_dict(came[0]) and not schema.columns_per_row:
             return
     raise PeerError(
-        f"Party {schema.party!r} released something other than the requested score. Let "
-        "both parties run the same release."
+        f"Party {schema.party!r} released something other than the requested score. Run "
+        "the same release of OpBoost at both parties."
     )
 
 

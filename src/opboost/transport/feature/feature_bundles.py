@@ -74,7 +74,7 @@ def go_on(
     )
     chain.check(bundle, verb, *now.takes)
     if not job.endswith(config.job.hash[:4].hex()):
-        raise PeerError(f"{given.name} has a job number that is not one of this job file.")
+        raise PeerError(f"{given.name} has a job number that does not belong to this job file.")
     recipient = tools.public(label_party)
     with atomic_files.alone(config.state):
         chain.check(bundle, verb, *now.takes)
@@ -223,7 +223,7 @@ class _Visit:
         """Keep the column weights with which the label party answers the pilot."""
         weights = decode(self._read("weights"), Weights)
         if weights.job != self._job:
-            raise PeerError("It holds weights of columns of another job.")
+            raise PeerError("It holds column weights for another job.")
         self._party.take_weights(weights)
 
     def _answer(self) -> dict[str, Source]:
@@ -231,7 +231,7 @@ class _Visit:
         bundle_steps.check_items(self._inside, ["query", "proof"] if aligned else ["query"])
         query = decode(self._read("query"), SplitQuery)
         if query.job != self._job:
-            raise PeerError("It holds a split query of another job.")
+            raise PeerError("It holds a split query for another job.")
         if aligned:
             psi_session = self._party.psi_session(decode(self._kept.read_bytes(), Welcome))
             psi_session.opened(decode(self._read("proof"), Proof))
@@ -255,7 +255,7 @@ class _Visit:
         """Return the label party's first message, checked."""
         welcome = decode(self._read("welcome"), Welcome)
         if welcome.job != self._job:
-            raise PeerError("Its welcome is for another job than its header says.")
+            raise PeerError("Its welcome names another job than its header.")
         check_limit(welcome, self._agreed)
         check_rollback(welcome, self._ledger, self._tools.identity)
         return welcome

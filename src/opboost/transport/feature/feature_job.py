@@ -48,7 +48,7 @@ def check_limit(welcome: Welcome, job: Job) -> None:
     """Refuse a label party whose limit on the parties' totals differs from the job file's."""
     if welcome.record != (job.record or 0.0):
         raise PeerError(
-            f"The label party says that the job allows {welcome.record:g} per person, and the job "
+            f"The label party says that the job allows {welcome.record:g} per person, but the job "
             f"file says {job.record or 0.0:g} (0: no limit). All parties need the same file."
         )
 

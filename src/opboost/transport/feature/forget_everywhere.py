@@ -173,7 +173,7 @@ class _Releases:
             first = digests.setdefault(manifest.release, manifest.output())
             if manifest.release in changed and first != manifest.output():
                 raise DataError(
-                    f"{folder} and another folder hold one stored release, and differ",
+                    f"{folder} and another folder hold the same stored release, but differ",
                     hint="Keep one of them, and run the command again.",
                 )
 

@@ -89,7 +89,7 @@ def join(
     """
     address = connect or config.party.connect
     if address is None:
-        raise ConfigError('Add connect = "host:port" to [party]: the label party listens there.')
+        raise ConfigError('Add connect = "host:port" to [party], where the label party listens.')
     if insecure_plaintext:
         check_loopback(address)
     identity = None if insecure_plaintext else read_identity(config.tls, config.party.name)
@@ -178,7 +178,7 @@ class _Visit:
         except Unreachable as error:
             return self._done_before(error)
         if not welcome.job.endswith(self._config.job.hash[:4].hex()):
-            raise PeerError("The label party's job number is not one of this job file.")
+            raise PeerError("The label party's job number does not belong to this job file.")
         check_limit(welcome, self._config.job)
         if self._identity is not None:
             check_rollback(welcome, self._ledger, self._identity)
@@ -238,7 +238,7 @@ class _Visit:
             if self._asked("rows", rows, Ack).step != "wait":
                 return
             rest(asked)
-        raise PeerError("The other parties did not come in time. Join again later.")
+        raise PeerError("The other parties did not join in time. Join again later.")
 
     def _asked(self, step: str, message: Any, *expected: type[M]) -> M:
         return self._retried(lambda c: c.call(step, message, *expected))
@@ -293,7 +293,7 @@ class _Visit:
             if told.step == "columns":
                 return None
             rest(asked)
-        raise PeerError("The label party did not say what it wants in time. Join again later.")
+        raise PeerError("The label party did not say in time what it wants. Join again later.")
 
     def _pilot(self, welcome: Welcome) -> None:
         """Release some people first, and wait for the resulting column weights."""
@@ -311,7 +311,7 @@ class _Visit:
             )
             if isinstance(told, Weights):
                 if told.job != job:
-                    raise PeerError("Weights of another job came.")
+                    raise PeerError("The weights are for another job.")
                 self._party.take_weights(told)
                 self._log.write("weights", job=job, told=bool(told.columns))
                 return
@@ -346,7 +346,7 @@ class _Visit:
         end = time.monotonic() + self._config.limits.wait_seconds
         predicting = self._config.job.purpose == "predict"
         what = "end of the job" if predicting else "split query"
-        self._say(f"Waiting for the {what}; you may also leave and join again later.")
+        self._say(f"Waiting for the {what}; you may also stop now and join again later.")
         answered = False
         while time.monotonic() < end:
             asked = time.monotonic()
@@ -355,9 +355,9 @@ class _Visit:
                 return "done"
             if isinstance(said, SplitQuery):
                 if said.job != job:
-                    raise PeerError("A split query of another job came.")
+                    raise PeerError("The split query is for another job.")
                 if predicting:
-                    raise PeerError("A split query came in a prediction, which has none.")
+                    raise PeerError("A split query arrived in a prediction, which has none.")
                 self._answer(said)
                 if not answered:
                     answered = True

@@ -152,12 +152,12 @@ def as_sentences() -> Iterator[None]:
         if "handshake failed" in words.lower() or "certificate" in words.lower():
             raise PeerError(
                 f"TLS with the label party failed: {words}. Its certificate must be signed by the "
-                "authority in this party's ca.pem and be for the job's label_party."
+                "authority in this party's ca.pem and name the job's label_party."
             ) from None
         if "Socket closed" in words:
             words = (
-                "it hung up. If that continues, it does not accept this party's certificate: its "
-                "authority must have signed it, and it must be valid today"
+                "it hung up. If it keeps doing so, it does not accept this party's certificate: "
+                "its authority must have signed it, and it must be valid today"
             )
         raise Unreachable(words) from None
     except flight.FlightError as error:

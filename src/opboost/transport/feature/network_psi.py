@@ -80,7 +80,7 @@ class PsiClient:
             if said.step in asked_for:
                 rest(asked)
             asked_for.add(said.step)
-        raise PeerError("The other parties did not come in time. Join again later.")
+        raise PeerError("The other parties did not join in time. Join again later.")
 
     def _all_fetched(self, kept: KeptPoints) -> Iterator[Points]:
         """Fetch and keep all of the label party's points; yield them piece by piece."""
@@ -96,10 +96,12 @@ class PsiClient:
             said: object = self._ask("want", PointsQuery(self._job, number), Points, Ack)
             if isinstance(said, Points):
                 if said.piece != number:
-                    raise PeerError("The label party sent another piece of points than asked for.")
+                    raise PeerError(
+                        "The label party sent a piece of points that was not requested."
+                    )
                 return said
             rest(asked)
-        raise PeerError("The label party's points did not come in time. Join again later.")
+        raise PeerError("The label party's points did not arrive in time. Join again later.")
 
     def _show(self, what: str, pieces: Iterator[Points]) -> None:
         for piece in pieces:

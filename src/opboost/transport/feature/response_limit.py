@@ -37,7 +37,7 @@ class ResponseLimit:
             over.set()
             thread.join()
         if cut.is_set():
-            raise PeerError("The label party's answer is larger than any answer may be.")
+            raise PeerError("The label party's answer is larger than allowed.")
 
     def _count(self, over: threading.Event, cut: threading.Event) -> None:
         before: dict[Address, int] | None = None

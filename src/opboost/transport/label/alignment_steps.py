@@ -34,7 +34,7 @@ class AlignmentSteps:
         if box.has("aligned"):
             known = box.points()
             if known.get("tag") != points.tag.hex():
-                raise PeerError("Points arrived that nobody waits for.")
+                raise PeerError("These points are not expected.")
             # They were stored, but the answer was lost; repeating the call changes nothing.
             whole = range(piece_count(points.total))
             return self._job.ack(points.step, tuple(whole))
@@ -69,7 +69,7 @@ def _take_points(points: Points, data: bytes, box: PartyFolder) -> None:
     known = box.points()
     if known and known["tag"] != points.tag.hex():
         raise PeerError(
-            "Points under another secret came before: the party lost its state of this job. "
+            "Points under another secret arrived before: the party lost its state of this job. "
             "Begin a new job (--again)."
         )
     if points.step == "feature":
@@ -84,4 +84,4 @@ def _take_points(points: Points, data: bytes, box: PartyFolder) -> None:
     if not file.exists():
         box.write(file.name, data)
     elif file.read_bytes() != data:
-        raise PeerError(f"Piece {points.piece} came again with other points.")
+        raise PeerError(f"Piece {points.piece} arrived again with different points.")

@@ -61,7 +61,7 @@ class BundleIntake:
             if sender in self._record.revoked:
                 raise PeerError(f"{name} is from {sender!r}, which is revoked.")
             if sender not in self._chains:
-                raise PeerError(f"{name} is from {sender!r}, which is not a feature party here.")
+                raise PeerError(f"{name} is from {sender!r}, not a feature party of this job.")
             if sender in seen:
                 raise PeerError(f"{seen[sender]} and {name} are both from {sender!r}.")
             self._chains[sender].check(bundle, verb, *numbers)
@@ -108,8 +108,9 @@ class BundleIntake:
         answer = encode(Proof(self._record.job, agreed.label))
         if box.has(PROVED) and box.read(PROVED) != answer:
             raise PeerError(
-                "Another proof of rows came with the pilot, and a job accepts only one. Let its "
-                "sender repeat 'opboost bundle export', or begin a new run of the job (--again)."
+                "A different proof of rows came with the pilot, and a job accepts only one. Ask "
+                "its sender to repeat 'opboost bundle export', or begin a new run of the job "
+                "(--again)."
             )
         return answer, agreed.lock
 
@@ -161,7 +162,7 @@ class BundleIntake:
             return []
         hello = decode(read_item(inside, HELLO), Hello)
         if (hello.party, hello.job_hash.hex()) != (party, self._record.hash):
-            raise PeerError("It introduces another party, or to another job.")
+            raise PeerError("Its hello names another party or another job.")
         check_hello(self._record, hello)
         return [HELLO]
 

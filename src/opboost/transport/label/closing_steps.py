@@ -47,7 +47,7 @@ class ClosingSteps:
         said, box = decode(data, Ack), self._job.box(party)
         self._job.check_job(said.job)
         if box.has("sent"):
-            raise PeerError("The release has come already.")
+            raise PeerError("The release has already arrived.")
         box.note_refusal(said.step)
         self._job.log.write("party refused", party=party, reason=said.step)
         return self._job.ack("refuse")

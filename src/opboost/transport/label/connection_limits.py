@@ -28,7 +28,7 @@ from opboost.transport.shared.open_connections import (
 
 NOT_LIMITED = (
     "This system has no /proc, so the label server limits neither its connections nor its memory. "
-    "Let it listen where only the feature parties reach it."
+    "Make it listen where only the feature parties can reach it."
 )
 """The message for a user of a system where nothing is watched, such as macOS and Windows."""
 
@@ -76,9 +76,9 @@ class _Known:
 
 REASONS = {
     "crowd": "There are too many connections.",
-    "idle": "A connection over which no party called was idle for too long.",
+    "idle": "A connection without any call was idle for too long.",
     "connections": f"The party has more than {MAX_CONNECTIONS_PER_ADDRESS} connections.",
-    "calls": "Calls were opened and never named a method.",
+    "calls": "Calls were opened without naming a method.",
     "size": "A message is larger than any that a party sends.",
 }
 """The reasons for which a connection is closed."""
@@ -141,7 +141,7 @@ class ConnectionLimits:
                 known.taken = min(known.taken, received)
             condemned = dict(self._condemned())
         for host, count in Counter(host for host, _ in gone).items():
-            why = "A connection ended before a party called over it."
+            why = "A connection ended before any call."
             about = {"party": "?", "step": "connect", "host": host, "connections": count}
             self._log.write("refused", **about, why=why)
         if condemned:

@@ -142,8 +142,8 @@ def newest_receipt(state: Path, party: str) -> bytes:
         except WireError:
             raise atomic_files.damaged(
                 file,
-                "Restore a copy of it. Without one, remove it: if the party then uses an older "
-                "copy of its ledger, that may not be noticed.",
+                "Restore a copy of it. Without one, remove it; it may then go unnoticed if the "
+                "party uses an older copy of its ledger.",
             ) from None
         if receipt.entry > newest:
             newest, sealed = receipt.entry, encode(receipt)

@@ -198,7 +198,8 @@ class JobFolderChannel:
         if self._box.has("query") and self._box.read("query") != data:
             raise PeerError(
                 "The model differs from the one whose split query was sent: the table or the "
-                "booster's settings changed in mid-job. Restore them, or begin a new job (--again)."
+                "booster's settings changed during the job. Restore them, or begin a new job "
+                "(--again)."
             )
         self._box.write("query", data)
 
@@ -228,7 +229,7 @@ class JobFolderChannel:
             (self._box.folder / "score-declined").unlink()
             self._has_declined = True
             raise ScoreDeclinedError(
-                f"Party {self._party!r} declined to release a score; its own screen says why. "
+                f"Party {self._party!r} declined to release a score; its own output says why. "
                 "Nothing was predicted. Agree on it, or predict from columns in a new run "
                 "(--release columns --again)."
             )

@@ -79,7 +79,7 @@ def begin(
             job.want_scores(estimator)
         if is_done(folder) or all(len(chain.entries) > 1 for chain in job.chains.values()):
             raise ConfigError(
-                f"Job {job.record.job} is past this step with every party. Go on with it, or begin "
+                f"Job {job.record.job} is past this step with every party. Continue it, or begin "
                 "a new run of it with --again."
             )
         return job.go_on((1,), to)
@@ -125,8 +125,8 @@ def _scored_by(config: LabelConfig, model: Path) -> Estimator:
 
     if config.job.purpose != "predict":
         raise ConfigError(
-            f"--release score is for predictions, and job {config.job.name!r} trains a model. Let "
-            'the parties agree on a job file with purpose = "predict".'
+            f"--release score is for predictions, and job {config.job.name!r} trains a model. The "
+            'parties have to agree on a job file with purpose = "predict".'
         )
     estimator = load(model)
     check_predicted(config, estimator, "score", ())

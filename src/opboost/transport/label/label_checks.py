@@ -22,7 +22,7 @@ def check_label_side(config: LabelConfig, data: Data) -> None:
     check_folder(config.model.parent, "the folder of the model ([label] model)", needed)
     if config.model.is_dir():
         raise ConfigError(
-            f"{config.model} is a folder, but the model is written there as a file. Write another "
+            f"{config.model} is a folder, but the model is written there as a file. Give another "
             "name as model under [label]."
         )
     with loading:  # of boosters
@@ -38,7 +38,7 @@ def check_folder(folder: Path, what: str, needed: int) -> None:
         raise ConfigError(f"{folder} cannot be {what}: {place} is a file. Name a folder.")
     if not os.access(place, os.W_OK | os.X_OK):
         raise ConfigError(
-            f"{folder} cannot be {what}: {place} may not be written. Run as its owner, or: "
+            f"{folder} cannot be {what}: {place} is not writable. Run as its owner, or: "
             f"chmod u+wx {place}"
         )
     free = shutil.disk_usage(place).free

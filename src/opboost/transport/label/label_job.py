@@ -65,7 +65,7 @@ def read_data(config: LabelConfig) -> Data:
     y = label_of(table, column)
     if len(distinct(y)) < 2:
         # Refuse it now, before any party has spent privacy on it.
-        raise ColumnError(column, "is the label and holds one value only")
+        raise ColumnError(column, "is the label and holds only one value")
     own = table.drop_columns([column])
     return Data(own if own.num_columns else None, y, keys, named)
 
@@ -120,8 +120,8 @@ def current(config: LabelConfig) -> dict[str, Any]:
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
     if set(config.job.feature_parties) <= set(revoked):
         raise ConfigError(
-            f"Every feature party of job {config.job.name!r} is revoked, so nobody is left to "
-            "train with. Take revoked = true from one of the [peers] sections."
+            f"Every feature party of job {config.job.name!r} is revoked, so no party is left to "
+            "train with. Remove revoked = true from one of the [peers] sections."
         )
     return {
         "revoked": revoked,
@@ -144,7 +144,7 @@ def check_data(record: JobRecord, data: Data) -> None:
     if data.ids.digest(bytes.fromhex(record.nonce)).hex() != record.ids:
         raise DataError(
             f"The table's IDs are not those with which job {record.job} began",
-            hint="Bring the table back, or begin a new job with --again.",
+            hint="Restore the table, or begin a new job with --again.",
         )
 
 

@@ -112,7 +112,7 @@ class LabelServerProcess:
             raise PeerError(
                 f"Port {port} of {host} is in use: another process listens there, perhaps another "
                 "opboost serve. End it, or write another port as listen under [party], and tell "
-                "the feature parties, who name it as connect."
+                "the feature parties, which name it as connect."
             )
         if "error" in said:
             raise PeerError(f"{listen} cannot be served: {said['error']}.")

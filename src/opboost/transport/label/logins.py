@@ -52,7 +52,7 @@ class Logins:
         with self._lock:
             found = self._challenges.pop(peer, None)
         if found is None:
-            raise NotLoggedInError("No login is due over this connection. Say hello first.")
+            raise NotLoggedInError("No login was begun over this connection. Say hello first.")
         return found
 
     def opened(self, party: str) -> bytes:

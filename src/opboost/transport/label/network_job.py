@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 def checked_identity(config: LabelConfig, *, insecure_plaintext: bool) -> Identity | None:
     """Return the label party's identity, or None in plaintext; require an address to listen on."""
     if config.party.listen is None:
-        raise ConfigError('Add listen = "0.0.0.0:8815" to [party]: feature parties connect there.')
+        raise ConfigError('Add listen = "0.0.0.0:8815" to [party], where feature parties connect.')
     if insecure_plaintext:
         check_loopback(config.party.listen)
         return None

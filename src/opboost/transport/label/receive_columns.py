@@ -38,9 +38,9 @@ from opboost.transport.shared.tls import check_receipt
 def check_their_points(record: JobRecord, points: Points) -> None:
     """Refuse points of an unexpected step, or more points than the label party aligns."""
     if record.align == "given" or points.step not in STEPS:
-        raise PeerError("Points arrived that nobody waits for.")
+        raise PeerError("These points are not expected.")
     if points.step == "raised" and points.total != record.rows:
-        raise PeerError("Raised points arrived that are not the label party's.")
+        raise PeerError("The raised points are not the label party's.")
     if points.step == "feature" and points.total > record.most_rows:
         raise PeerError(
             f"{points.total:,} rows are more than the label party aligns ({record.most_rows:,})."
@@ -55,12 +55,12 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
     """
     claim = decode(data, Claim)
     if record.align == "given" or not box.has("aligned"):
-        raise PeerError("A proof of rows arrived that nobody waits for.")
+        raise PeerError("This proof of rows is not expected.")
     if (claim.party, claim.job) != (box.party, record.job):
         raise PeerError("A proof of rows names another party or another job.")
     if box.has("claim") and box.read("claim") != data:
         raise PeerError(
-            "Another proof of rows came before, and a job accepts only one. Begin a new job "
+            "A different proof of rows arrived before, and a job accepts only one. Begin a new job "
             "(--again)."
         )
     box.write("claim", data)
@@ -88,7 +88,7 @@ def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Sche
     if due > record.columns:
         raise PeerError(f"{due} columns are more than the label party accepts: {record.columns}.")
     if box.has("schema") and box.read("schema") != data:
-        raise PeerError("The schema changed in mid-job. Begin a new job.")
+        raise PeerError("The schema changed during the job. Begin a new job.")
     return schema, due
 
 
@@ -97,7 +97,7 @@ def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca:
     receipt = decode(data, Receipt)
     check_receipt(receipt, party, ca)
     if receipt.job != record.job:
-        raise PeerError("The receipt is of another job.")
+        raise PeerError("The receipt is for another job.")
     known = newest_receipt(job.parent, party)
     if known and decode(known, Receipt).entry > receipt.entry:
         raise PeerError("The receipt is older than one that the label party holds.")
@@ -107,9 +107,9 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
     """Return the query that these split values answer; refuse unasked or impossible values."""
     answer = decode(data, SplitValues)
     if answer.job != record.job or not box.has("query"):
-        raise PeerError("Split values came that nobody asked for.")
+        raise PeerError("These split values were not requested.")
     if box.has("answer") and box.read("answer") != data:
-        raise PeerError("Other split values arrived before.")
+        raise PeerError("Different split values arrived before.")
     query = decode(box.read("query"), SplitQuery)
     private = decode(box.read("schema"), Schema).private()
     books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
@@ -142,7 +142,7 @@ def receive_column(
     head = _announced_head(stream, announced, number)
     if target.exists():
         if read_head(target).digest != head.digest:
-            raise PeerError(f"Column {number} came again with other codes.")
+            raise PeerError(f"Column {number} arrived again with different codes.")
         return None
     with atomic_files.placing(target) as part:
         with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_stream(sink, head.to_schema()) as out:
@@ -166,7 +166,7 @@ def check_column_file(file: Path, announced: AnnouncedColumns, number: int) -> N
         with pa.OSFile(str(file)) as source:
             for message in pa.ipc.MessageReader.open_stream(source):
                 if message.type == "record batch" and is_compressed(message):
-                    raise WireError(f"Column {number} is compressed; ours are not.")
+                    raise WireError(f"Column {number} is compressed, which is not allowed.")
         with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as stream:
             head = _announced_head(stream.schema, announced, number)
             for _ in checked_pieces(head, stream):

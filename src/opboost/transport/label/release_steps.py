@@ -110,7 +110,7 @@ class ReleaseSteps:
         box = self._box(party)
         decode(data, Ack)
         if not box.has("schema") or len(box.columns()) < box.due():
-            raise PeerError(f"{len(box.columns())} of {box.due()} columns have come.")
+            raise PeerError(f"{len(box.columns())} of {box.due()} columns have arrived.")
         if self._job.record.receipts and not box.has("receipt"):
             raise PeerError("The receipt is missing.")
         box.write("sent", b"")
@@ -123,7 +123,7 @@ class ReleaseSteps:
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if self._job.record.purpose != "predict":
-            raise PeerError("A score is asked for in a prediction.")
+            raise PeerError("Only a prediction asks for a score.")
 
         def known() -> bool:
             return box.has("score") or box.has("columns") or box.has("refused")
@@ -138,7 +138,7 @@ class ReleaseSteps:
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if not box.has("score") or box.has("sent"):
-            raise PeerError("No score is asked for, or it has been released already.")
+            raise PeerError("No score was requested, or it has already been released.")
         box.write("score-declined", b"")
         self._job.log.write("declined", party=party)
         return self._job.ack("declined")

@@ -177,7 +177,7 @@ class BundleChain:
         step = steps.get(header.number)
         theirs = self.pair.peer == self.pair.label_party
         if step is None or step.called != header.step or step.by_label_party != theirs:
-            raise PeerError(f"{name} is no step that {self.pair.peer!r} takes in this job.")
+            raise PeerError(f"{name} is not a step that {self.pair.peer!r} takes in this job.")
         if header.number not in numbers:
             raise PeerError(
                 f"{name} is {step}, which 'opboost bundle {verb}' does not take: it is for "
@@ -199,8 +199,8 @@ class BundleChain:
             raise PeerError(f"{name} is {step}, out of turn: {due} is due.")
         if bundle.header.previous != (entries[-1].digest if entries else ""):
             raise PeerError(
-                f"{name} answers another bundle than the last one of this party. "
-                f"Let {self.pair.peer!r} have the last one."
+                f"{name} does not answer the last bundle of this party. "
+                f"Send {self.pair.peer!r} that one."
             )
 
     def took(self, bundle: Bundle) -> None:
@@ -277,7 +277,7 @@ def check_address(bundle: Bundle, pair: Pair) -> None:
         raise PeerError(f"{name} is from {header.sender!r}; one from {pair.peer!r} is expected.")
     if header.job_hash != pair.job_hash:
         raise PeerError(
-            f"{name} is of another job file: its SHA-256 is {header.job_hash[:16]}..., this "
+            f"{name} belongs to another job file: its SHA-256 is {header.job_hash[:16]}..., this "
             f"party's {pair.job_hash[:16]}.... All parties need the same file, byte by byte."
         )
 
@@ -287,8 +287,8 @@ def hand_out(bundle: Path, folder: Path) -> Path:
     if not bundle.exists():
         raise DataError(
             f"{bundle.name} was written before and is missing",
-            hint="A finished job keeps no bundles once a person was forgotten. Let the label party "
-            "begin a new run (--again).",
+            hint="A finished job keeps no bundles once a person is forgotten. Ask the label party "
+            "to begin a new run (--again).",
         )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / bundle.name

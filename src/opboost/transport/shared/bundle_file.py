@@ -210,7 +210,7 @@ def open_bundle(path: Path, ca: bytes) -> Bundle:
         verify(signer, signature, signed_text(digest, certificate))
     except InvalidSignature:
         raise WireError(
-            f"{path.name} was altered after it was signed: its signature does not fit."
+            f"{path.name} was altered after it was signed: its signature does not match."
         ) from None
     (by,) = alternative_names(signer)
     if by != header.sender:
@@ -223,11 +223,11 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
     file.seek(0)
     mark = file.read(len(MARK))
     if mark[: len(FAMILY)] != FAMILY:
-        raise WireError(f"{path.name} is no bundle of OpBoost.")
+        raise WireError(f"{path.name} is not an OpBoost bundle.")
     if mark != MARK:
         raise WireError(
             f"{path.name} is a bundle of version {version_of(mark)!r}; this release reads version "
-            f"{VERSION!r}. Let both parties run the same release, and begin a new run (--again)."
+            f"{VERSION!r}. Run the same release at both parties, and begin a new run (--again)."
         )
     header = _header(_sized(file, MAX_HEADER_BYTES, path), path)
     start = header_bytes(header)
@@ -245,7 +245,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
         _sized(file, MAX_SIGNATURE_BYTES, path),
     )
     if file.read(1):
-        raise WireError(f"{path.name} goes on after its end: bytes were added to it.")
+        raise WireError(f"{path.name} continues after its end: bytes were added to it.")
     return header, whole.digest(), certificate, signature
 
 
@@ -259,7 +259,7 @@ def _header(data: bytes, path: Path) -> Header:
     try:
         return Header.from_bytes(data)
     except (ValueError, TypeError, AttributeError, RecursionError, WireError):
-        raise WireError(f"{path.name} has no header that can be read: it was altered.") from None
+        raise WireError(f"{path.name} has no readable header: it was altered.") from None
 
 
 def _sized(file: BinaryIO, most: int, path: Path) -> bytes:
@@ -268,7 +268,7 @@ def _sized(file: BinaryIO, most: int, path: Path) -> bytes:
         raise _cut(path)
     count = int.from_bytes(length, "big")
     if count > most:
-        raise WireError(f"{path.name} has a part of {count:,} bytes, where {most:,} is the most.")
+        raise WireError(f"{path.name} has a part of {count:,} bytes; at most {most:,} are allowed.")
     data = file.read(count)
     if len(data) < count:
         raise _cut(path)

@@ -124,7 +124,7 @@ def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
     except OSError as error:
         raise ConfigError(
             f"The public key of {party!r}, {path}, cannot be read: {error.strerror}. Ask that "
-            f"party for its file {party}.public and put it there, or say where it is: "
+            f"party for its file {party}.public and put it there, or give its path: "
             f'[peers.{party}] public = "...".'
         ) from None
     try:
@@ -136,14 +136,14 @@ def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
         X25519PublicKey.from_public_bytes(key.raw)
         given, signed = certificate.encode(), bytes.fromhex(signature)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, WireError):
-        raise PeerError(f"{path.name} is no public key of an OpBoost party.") from None
+        raise PeerError(f"{path.name} is not the public key of an OpBoost party.") from None
     if form != FORMAT:
-        raise PeerError(f"{path.name} is of another form than {FORMAT!r}.")
+        raise PeerError(f"{path.name} does not have the format {FORMAT!r}.")
     signer = check_certificate(given, path.name, ca)
     try:
         verify(signer, signed, _signed(key))
     except InvalidSignature:
-        raise PeerError(f"{path.name} was altered: its signature does not fit.") from None
+        raise PeerError(f"{path.name} was altered: its signature does not match.") from None
     if key.party != party:
         raise PeerError(f"{path.name} is the key of {key.party!r}, not of {party!r}.")
     (by,) = alternative_names(signer)

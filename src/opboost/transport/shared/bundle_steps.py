@@ -194,8 +194,8 @@ def check_sizes(bundle: Bundle) -> None:
         most = PIECE_POINTS * POINT_BYTES + 2**16 if points else MAX_MESSAGE_BYTES
         if item.size > most and not item.name.endswith(".arrow"):
             raise PeerError(
-                f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes, where "
-                f"{most:,} is the most."
+                f"{bundle.path.name}: its item {item.name!r} has {item.size:,} bytes; "
+                f"at most {most:,} are allowed."
             )
 
 

@@ -73,7 +73,7 @@ def add_encryption(kit: Path, own: Path | None = None) -> Path:
     if own is None and not tls.encryption.exists() and tls.public_of(identity.name).exists():
         raise ConfigError(
             f"{tls.public_of(identity.name)} was certified before, and {tls.encryption} is "
-            "missing. Give its new place with --key; if it is lost, remove the public file, run "
+            "missing. Give its new path with --key; if it is lost, remove the public file, run "
             "this again, and give the new public file to every party."
         )
     if own is not None:

@@ -73,8 +73,8 @@ def check_version(job: Path) -> None:
             raise DataError(
                 f"Job {job.name} holds messages of version {version}, and this release of OpBoost "
                 f"speaks version {PROTOCOL_VERSION} ({file.relative_to(job)})",
-                hint="Finish the job with the release that began it, or let the label party begin "
-                "a new run (--again): what was released before costs nothing.",
+                hint="Finish the job with the release that began it, or ask the label party to "
+                "begin a new run (--again): what was released before is not charged again.",
             )
 
 

@@ -104,7 +104,7 @@ def check_loopback(address: str) -> None:
     """Refuse plaintext to or from anywhere but this machine."""
     if address.rpartition(":")[0] not in LOOPBACK:
         raise ConfigError(
-            f"Plaintext is for trying things out on loopback; {address!r} is not. "
+            f"Plaintext is only for trials on loopback, and {address!r} is not on it. "
             'Use "127.0.0.1:PORT", or certificates.'
         )
 
@@ -115,9 +115,9 @@ def check_receipt(receipt: Receipt, party: str, ca: bytes) -> None:
         signer = issued_by(receipt.certificate, ca)
         verify(signer, receipt.signature, receipt.signed())
     except (ValueError, InvalidSignature):
-        raise PeerError(f"The receipt of party {party!r} is not signed as it should be.") from None
+        raise PeerError(f"The receipt of party {party!r} has no valid signature.") from None
     if receipt.party != party or alternative_names(signer) != [party]:
-        raise PeerError(f"The receipt is not one of party {party!r}.")
+        raise PeerError(f"The receipt is not from party {party!r}.")
 
 
 def check_login(login: Login, hello: Hello, label_party: str, nonce: bytes, ca: bytes) -> None:
@@ -127,7 +127,7 @@ def check_login(login: Login, hello: Hello, label_party: str, nonce: bytes, ca: 
         verify(signer, login.signature, Login.signed(hello, label_party, nonce))
     except InvalidSignature:
         raise PeerError(
-            f"The login of party {hello.party!r} is not signed as it should be. Log in again."
+            f"The login of party {hello.party!r} has no valid signature. Log in again."
         ) from None
 
 
@@ -150,7 +150,8 @@ def check_named(certificate: bytes, party: str, ca: bytes) -> x509.Certificate:
         )
     if not _good_today(found):
         raise PeerError(
-            f"The certificate of party {party!r} is good from {_dates(found)}, not today. Renew it."
+            f"The certificate of party {party!r} is valid from {_dates(found)}, not today. "
+            "Renew it."
         )
     return found
 
@@ -172,13 +173,13 @@ def check_certificate(certificate: bytes, what: str, ca: bytes) -> x509.Certific
         raise PeerError(f"{what} is signed with a certificate that does not name one party.")
     if not _good_today(signer):
         raise PeerError(
-            f"{what} is signed with a certificate that is good from {_dates(signer)}, not today. "
+            f"{what} is signed with a certificate that is valid from {_dates(signer)}, not today. "
             "Its sender has to renew it."
         )
     authority = x509.load_pem_x509_certificate(ca)
     if not _good_today(authority):
         raise PeerError(
-            f"{what} cannot be checked: the authority's certificate (ca.pem) is good from "
+            f"{what} cannot be checked: the authority's certificate (ca.pem) is valid from "
             f"{_dates(authority)}, not today. All parties need a new one."
         )
     return signer

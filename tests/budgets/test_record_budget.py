@@ -114,7 +114,7 @@ def test_a_radius_in_raw_units_is_kept_as_a_promise_by_distance():
     assert age.bound(1, 5) == age.total == pay.bound(1, 2)
 
 
-def test_a_radius_on_a_log_scale_is_told_as_a_share():
+def test_a_radius_on_a_log_scale_is_reported_as_a_share():
     pay = DeclaredColumn.numeric("pay", (1_000, 200_000), scale="log")
     plan = RecordPlan.made(op.Budget.record(4, radius=0.25), [pay])
     assert plan.lines[0].radius is None

@@ -63,7 +63,7 @@ def test_an_example_that_does_not_parse_would_be_seen():
             parsed(shlex.split(line))
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     done = subprocess.run(
         [sys.executable, "-m", "opboost", "--version"], capture_output=True, text=True, check=True
     )

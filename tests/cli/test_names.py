@@ -84,7 +84,7 @@ def test_a_name_that_can_be_seen_is_taken_as_it_is(text):
     assert str(model.guarantee_).startswith(f"{text}: ")
 
 
-def test_a_feature_party_is_told_of_its_own_name_before_anything_leaves():
+def test_a_feature_party_learns_of_a_wrong_own_name_before_anything_leaves():
     with pytest.raises(ColumnError, match=r"\(U\+001B\). Rename it; names = \"hidden\""):
         shop(FORGED)
     assert bank().train([op.MemoryChannel(shop(FORGED, names="hidden"))]).guarantee_.total > 0

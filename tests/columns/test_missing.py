@@ -44,7 +44,7 @@ def test_the_loss_is_that_of_the_whole_channel_and_within_the_bound(m, eps_missi
                 assert loss == pytest.approx(worst, abs=1e-9)
 
 
-def test_reports_and_values_follow_the_law():
+def test_reports_and_values_follow_the_distribution():
     m = op.WithMissing(op.ClampMap(TEN, 0.5), eps_missing=1.0, constant=5)
     distribution = full_distribution(m)
     for value, gone in [(1, True), (2, False)]:

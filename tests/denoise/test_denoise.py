@@ -68,7 +68,7 @@ def world(seed=0, rows=4000, epsilon=0.64):
 
 
 @pytest.mark.parametrize("m", mechanisms(), ids=lambda m: type(m).__name__)
-def test_channels_are_the_mechanisms_own_laws(m):
+def test_noise_matrices_are_the_mechanisms_own_distributions(m):
     channel = noise_matrix_of(m)
     assert np.allclose(channel.matrix, m.transition_matrix())
     assert np.allclose(channel.posterior(np.full(10, 0.1)).sum(axis=1), 1)
@@ -188,7 +188,7 @@ def test_draws_repeat_by_seed_and_number_and_differ_between_them():
     assert part.shape == (2000, 3)
 
 
-def test_the_joint_law_comes_back():
+def test_the_joint_distribution_is_recovered():
     """Draws keep means by label and the dependence within a label, which noise hides."""
     space, groups, outputs, clean, y = world(rows=20_000)
     drawn = fit(space, groups, outputs, seed=0).draw(outputs, y, 0, seed=0).cells.astype(float)
@@ -424,14 +424,14 @@ def test_sampled_columns_and_large_grids_are_served_too():
     assert not large.fit(X, y).denoised_
 
 
-def test_few_rows_stay_as_they_came():
+def test_few_rows_are_not_denoised():
     X, y = clean_problem(rows=200)
     reg = op.OpBoostRegressor(op.ClampMap(GRID, 0.5), bounds=(0, 1)).fit(X, y)
     assert not reg.denoised_
     assert reg.verdict_ is None
 
 
-def test_a_blank_mixture_starts_at_each_columns_own_law():
+def test_a_blank_mixture_starts_at_each_columns_own_distribution():
     space, groups, outputs, clean, _ = world()
     rows = EncodedRows.of(outputs.codes, outputs.bits, groups.of, 2)
     columns = ColumnStart.of(space, tally(rows, space.index()))
@@ -440,7 +440,7 @@ def test_a_blank_mixture_starts_at_each_columns_own_law():
     assert np.abs(start.P[0, :10, 0] - true).max() < 0.12
 
 
-def test_where_rows_as_they_came_tell_much_draws_must_be_better():
+def test_where_noisy_rows_predict_well_draws_must_be_better():
     naive = np.ones(1000)
     ripple = np.tile([-0.01, 0.01], 500)  # a paired standard error of about .0003
     for shift, little, much in ((-0.05, True, True), (0.0, True, False), (0.05, False, False)):

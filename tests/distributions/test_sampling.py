@@ -58,7 +58,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("m", EVERY, ids=repr)
-def test_samples_follow_the_published_law(m):
+def test_samples_follow_the_published_distribution(m):
     outputs = m.outputs
     for i, x in enumerate({m.domain.L, m.domain.L + 1, (m.domain.L + m.domain.R) // 2, m.domain.R}):
         drawn = m.sample(np.full(60_000, x), rng=SeededRng(20 + i))
@@ -70,12 +70,12 @@ def test_samples_follow_the_published_law(m):
 @pytest.mark.parametrize(
     "m", [m for m in EVERY if m.domain.size <= 10 and m.outputs == TEN], ids=repr
 )
-def test_the_inverse_sampler_draws_from_the_same_law(m):
+def test_the_inverse_sampler_draws_from_the_same_distribution(m):
     drawn = m.sample(np.full(20_000, 4), rng=SeededRng(3), sampler="inverse")
     assert_samples_follow(counts_of(drawn, m.outputs), m.pmf(4))
 
 
-def test_a_sampler_that_does_not_fit_the_law_is_refused():
+def test_a_sampler_that_does_not_fit_the_distribution_is_refused():
     with pytest.raises(op.ParameterError, match=r"'auto', 'alias', 'inverse'.*'digits'"):
         op.GlobalMap(TEN, 0.5).sample([1], sampler="digits")
     with pytest.raises(op.ParameterError, match=r"'auto', 'digits'.*'alias'"):
@@ -86,7 +86,7 @@ def test_a_sampler_that_does_not_fit_the_law_is_refused():
 
 
 @given(mechanisms())
-def test_the_alias_table_is_exactly_the_law(m):
+def test_the_alias_table_is_exactly_the_distribution(m):
     assert_alias_table_is_the_distribution(distribution_of(m))
 
 
@@ -312,7 +312,7 @@ def test_the_far_tail_of_a_geometric_is_drawn_exactly():
     assert scripted(distribution, 0, [0, 2**64 - 1], [0] * 8) < BASE
 
 
-def test_a_small_rate_takes_more_digits_and_keeps_the_law():
+def test_a_small_rate_takes_more_digits_and_keeps_the_distribution():
     m = op.ClampMap(op.Domain(0, 2**30), 1e-6)
     assert geometric_of(distribution_of(m).decay).levels == 3
     x = np.full(40_000, 2**29)
@@ -342,7 +342,7 @@ def test_local_map_never_leaves_its_run_on_large_grids(level, theta):
     assert ((x - 1) // theta == (y - 1) // theta).all()
 
 
-def test_unbounded_laplace_follows_its_law():
+def test_unbounded_laplace_follows_its_distribution():
     m = op.DiscreteLaplace(0.5)
     drawn = m.sample(np.full(60_000, 1000), rng=SeededRng(2)) - 1000
     z = np.arange(-60, 61)
@@ -350,7 +350,7 @@ def test_unbounded_laplace_follows_its_law():
     assert_samples_follow([(drawn == v).sum() for v in z], (1 - q) / (1 + q) * q ** np.abs(z))
 
 
-def test_unbounded_adj_map_follows_its_law():
+def test_unbounded_adj_map_follows_its_distribution():
     m = op.AdjLaplace(eps_prt=1.0, eps_ner=0.3, theta=4)
     drawn = m.sample(np.full(60_000, -3), rng=SeededRng(2))  # in the run -4..-1
     q, inner = np.exp(-1.0), np.exp(-0.15)

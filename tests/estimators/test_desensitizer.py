@@ -146,7 +146,7 @@ def test_numpy_columns_are_named_by_number():
     assert d.get_feature_names_out().tolist() == ["x0", "x1"]
 
 
-def test_every_row_follows_the_law_of_its_cell():
+def test_every_row_follows_the_distribution_of_its_cell():
     table = pd.DataFrame({"age": np.full(40_000, 40)})
     d = op.Desensitizer(M, bounds={"age": (17, 90)}, noise_rng=SEED)
     cell = int(op.NumericMapping(GRID, (17, 90)).to_grid([40])[0])

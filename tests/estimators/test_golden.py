@@ -199,7 +199,7 @@ def test_the_card_of_a_model_that_names_no_party_is_refused_with_a_sentence(gold
     assert run("card", home / "model.opboost", "--format", "json")[0] == 0
 
 
-def test_a_feature_party_is_told_that_a_job_of_before_is_over(golden):
+def test_a_feature_party_is_reported_that_a_job_of_before_is_over(golden):
     """After migration, the ledger knows what the finished job released."""
     home = golden("job-finished") / "shop"
     status, _, said = run("join", "-c", home / "shop.toml")

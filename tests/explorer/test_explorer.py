@@ -65,7 +65,7 @@ ALL = [m for e in (0.05, 0.64, 4.0) for m in mechanisms(GRID, e)]
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=repr)
-def test_the_page_draws_the_law_that_is_sampled(mechanism):
+def test_the_page_draws_the_distribution_that_is_sampled(mechanism):
     drawn = np.exp(log_rows(mechanism, GRID.values()))
     np.testing.assert_allclose(drawn, mechanism.transition_matrix(), rtol=1e-9, atol=1e-11)
 
@@ -154,7 +154,7 @@ BOUNDS = [("age", "17", "90")]
         ({}, [("age", "", "")], "look", "No column has bounds yet"),
     ],
 )
-def test_a_wrong_input_is_told_beside_its_control(fields, columns, control, words):
+def test_a_wrong_input_is_reported_beside_its_control(fields, columns, control, words):
     choice, problems = chosen(Form.of(fields, columns))
     assert choice is None
     assert words in problems[control]
@@ -338,7 +338,7 @@ def test_strange_requests_get_a_sentence_and_no_defect(address):
     assert ask(address, f"{path}run")[0].status == 404
 
 
-def test_what_cannot_be_served_is_told_before_a_page_opens(tmp_path):
+def test_what_cannot_be_served_is_reported_before_a_page_opens(tmp_path):
     with pytest.raises(ConfigError, match="There is no job in"):
         Site.of(None, None, tmp_path)
     (tmp_path / "b.toml").write_text("[columns.a]\nbounds = [1, 2]\n")

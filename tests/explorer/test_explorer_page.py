@@ -184,7 +184,7 @@ def test_columns_are_added_looked_at_and_taken_away_by_keyboard(browser, mechani
         assert page.locator("#column-0").input_value() == "income"
 
 
-def test_a_wrong_input_is_told_beside_the_control_and_to_a_screen_reader(browser, mechanism):
+def test_a_wrong_input_is_reported_beside_the_control_and_to_a_screen_reader(browser, mechanism):
     with page_of(browser, mechanism) as page:
         fill(page, "epsilon", "lots")
         said = page.locator("#problem-epsilon")

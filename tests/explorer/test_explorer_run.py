@@ -96,7 +96,7 @@ def test_a_job_is_only_read(job):
     assert {p: p.stat().st_mtime_ns for p in state.rglob("*")} == before
 
 
-def test_an_answer_that_is_due_is_told(job, tmp_path):
+def test_an_answer_that_is_due_is_reported(job, tmp_path):
     _, view, _ = job
     copy = tmp_path / "job"
     shutil.copytree(view.job(), copy)
@@ -158,7 +158,7 @@ def test_a_page_follows_a_job_to_its_end(job, browser, tmp_path):
         assert page.locator("#curve details").get_attribute("open") is not None  # stays open
 
 
-def test_time_left_is_not_told_before_it_is_known():
+def test_time_left_is_not_shown_before_it_is_known():
     began = [{"at": "2026-01-01T00:00:00+00:00", "event": "phase", "phase": "aligning"}]
     now = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
     assert eta(began, "aligning", 0.5, now) == 60

@@ -110,7 +110,7 @@ def test_a_first_visit_plans_a_total_of_four_for_eight_columns():
         ({"task": "guess"}, "task", "'classify' or 'regress'; got 'guess'"),
     ],
 )
-def test_a_wrong_input_is_told_beside_its_control(fields, control, words):
+def test_a_wrong_input_is_reported_beside_its_control(fields, control, words):
     found, problems = planned_record(RecordForm.of(fields))
     assert found is None
     assert list(problems) == [control]
@@ -123,7 +123,7 @@ def test_a_wrong_input_is_told_beside_its_control(fields, control, words):
     assert shown is not None
 
 
-def test_every_mistake_is_told_at_once():
+def test_every_mistake_is_reported_at_once():
     wrong = {"record": "x", "radius": "2", "columns": "0", "nominal": "a"}
     _, problems = planned_record(RecordForm.of(wrong))
     assert set(problems) == set(wrong)
@@ -238,7 +238,7 @@ def test_bounds_of_a_file_are_those_of_the_other_page(file, tmp_path):
         ),
     ],
 )
-def test_a_file_that_cannot_be_planned_is_told_before_a_page_opens(file, text, words):
+def test_a_file_that_cannot_be_planned_is_reported_before_a_page_opens(file, text, words):
     file.write_text(text)
     with pytest.raises(ConfigError, match=words):
         Site.of(None, None, None, file)

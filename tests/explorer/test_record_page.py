@@ -91,7 +91,7 @@ def test_every_control_changes_the_plan(browser, address):
         assert plan(page) == before
 
 
-def test_a_wrong_total_is_told_beside_the_control_and_to_a_screen_reader(browser, address):
+def test_a_wrong_total_is_reported_beside_the_control_and_to_a_screen_reader(browser, address):
     with page_of(browser, address) as page:
         fill(page, "record", "lots")
         said, control = page.locator("#problem-record"), page.locator("#record")

@@ -111,7 +111,7 @@ def test_a_folder_in_a_folder_out(folder):
     assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.csv", "b.parquet"]
 
 
-def test_what_comes_out_follows_the_law_in_every_piece(folder):
+def test_what_comes_out_follows_the_distribution_in_every_piece(folder):
     """The rows of each piece get their own noise."""
 
     def many(n):

@@ -92,7 +92,7 @@ def test_a_log_scale_makes_cells_of_equal_ratio():
     assert mapping.to_grid([1, 9.99, 10.01, 10_000]).tolist() == [1, 1, 2, 4]
 
 
-def test_a_grid_of_2_to_the_40_cells_keeps_the_law():
+def test_a_grid_of_2_to_the_40_cells_keeps_the_distribution():
     mapping = op.NumericMapping(op.Domain(0, 2**40 - 1), (0.0, 1000.0))
     values = np.random.default_rng(1).uniform(0, 1000, 1000)
     for value, cell in zip(values, mapping.to_grid(values).tolist(), strict=True):

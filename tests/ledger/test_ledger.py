@@ -410,7 +410,7 @@ def test_people_by_another_id_are_not_taken_for_new_ones(home):
         assert made.new_cells == 0
 
 
-def test_a_law_spelt_in_another_way_is_the_same(home):
+def test_a_distribution_spelt_in_another_way_is_the_same(home):
     people = table()
     spellings = [
         dataclasses.replace(AGE, missing=50),

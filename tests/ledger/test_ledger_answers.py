@@ -94,7 +94,7 @@ def test_each_release_tells_what_was_sent_to_whom_and_when(home):
         assert [r.recipient for r in about(ledger, 55).releases] == ["insurer"]
 
 
-def test_noisy_values_are_told_in_words(home):
+def test_noisy_values_are_shown_in_words(home):
     people = everybody()
     with opened(home) as ledger:
         out, _ = release(ledger, people, (AGE, CITY, GAPS, SIZE))
@@ -111,7 +111,7 @@ def test_noisy_values_are_told_in_words(home):
             assert size.means.startswith(SIZE.mapping.to_raw([out[3][0].values[row]])[0])
 
 
-def test_a_column_that_was_not_sent_is_told_as_such_and_costs_nothing(home):
+def test_a_column_that_was_not_sent_is_shown_as_such_and_costs_nothing(home):
     columns = (AGE, CITY, SIZE)
     people = everybody()
     with opened(home) as ledger:
@@ -142,7 +142,7 @@ def test_totals_run_over_periods_mechanisms_and_recipients(home):
         assert found.spent[-1]["spent"] == sum(c.charged for c in ages) == 2.5 * LEVEL
 
 
-def test_what_is_told_adds_up_to_what_was_charged(home):
+def test_the_printed_amounts_add_up_to_what_was_charged(home):
     """For every person, the charges of their releases add up to the total that caps compare."""
     people = everybody()
     with opened(home) as ledger:
@@ -179,7 +179,7 @@ def test_merged_and_rotated_runs_give_the_same_answers(home):
         assert [about(ledger, row) for row in (0, 12, 30)] == before
 
 
-def test_who_was_never_released_or_was_forgotten_is_told_so(home):
+def test_somebody_never_released_or_forgotten_gets_that_answer(home):
     with opened(home) as ledger:
         release(ledger, table(20))
         nobody = about(ledger, 99)
@@ -205,7 +205,7 @@ def test_who_was_never_released_or_was_forgotten_is_told_so(home):
     assert stones == [1, 1]  # how many, but not their handles
 
 
-def test_an_alignment_is_told_as_being_about_everybody(home):
+def test_an_alignment_is_reported_for_everybody(home):
     with opened(home) as ledger:
         release(ledger, table(20))
         with ledger.writing():
@@ -218,7 +218,7 @@ def test_an_alignment_is_told_as_being_about_everybody(home):
     assert "Alignments, which covered everybody" in shown(home, "--person", "5")
 
 
-def test_values_that_are_drawn_anew_are_told_as_far_as_the_ledger_knows(home):
+def test_redrawn_values_are_reported_as_far_as_the_ledger_knows(home):
     with opened(home, changed="redraw") as ledger:
         one, _ = release(ledger, table(20).assign(age=5.0), job="1")
         two, _ = release(ledger, table(20).assign(age=95.0), job="2")
@@ -419,7 +419,7 @@ def test_a_cap_that_was_lowered_below_what_was_spent_is_marked(home):
     assert out.splitlines()[-1] == "Total for this person: 4.5 (no cap)"
 
 
-def test_a_release_that_was_taken_back_is_told_without_the_name_of_an_exception(home):
+def test_a_release_that_was_taken_back_is_reported_without_the_name_of_an_exception(home):
     with opened(home) as ledger:
         with pytest.raises(DataError):
             release(ledger, table(5).assign(id=0))

@@ -388,7 +388,7 @@ def test_it_is_refused_while_somebody_else_works_there(home):
 # Stored releases
 
 
-def test_a_release_without_ids_is_told(tmp_path):
+def test_a_release_without_ids_is_reported(tmp_path):
     plan = parse(DECLARED.replace('public = ["id"]\ndrop = [', 'drop = ["id", '), "b.toml")
     charge = charge_to(tmp_path)
     made(tmp_path / "out", THIRDS, charge, plan)
@@ -399,7 +399,7 @@ def test_a_release_without_ids_is_told(tmp_path):
     charge.ledger.close()
 
 
-def test_a_release_that_is_gone_is_told_and_may_come_back(home):
+def test_a_release_that_is_gone_is_reported_and_may_come_back(home):
     shutil.move(home / "out", home / "moved")
     status, out, _ = forget_by_command(home)
     assert status == 0

@@ -178,7 +178,7 @@ def test_a_page_that_is_there_is_not_overwritten(page, home):
     [(0, "1"), (4.5, "90"), (4.7, "110"), (20.7, "977,000,000"), (20.8, "1.08 × 10<sup>9</sup>"),
      (1000, "1.97 × 10<sup>434</sup>"), (23.0258, "1.00 × 10<sup>10</sup>")],
 )  # fmt: skip
-def test_the_factor_is_told_in_figures_that_people_read(total, shown):
+def test_the_factor_is_shown_in_figures_that_people_read(total, shown):
     assert factor(total) == shown
 
 

@@ -40,7 +40,7 @@ def run_all_checks(m, distribution):
 
 
 @pytest.mark.parametrize("m", SOUND, ids=repr)
-def test_a_sound_law_passes(m):
+def test_a_sound_distribution_passes(m):
     run_all_checks(m, distribution_of(m))
 
 

@@ -87,7 +87,7 @@ def test_unclipped_outputs_reach_beyond_both_ends_and_clipping_moves_them_back()
 
 @pytest.mark.parametrize("clipped", [True, False])
 @pytest.mark.parametrize(("cells", "near"), [(40, None), (40, 0.3), (400, None), (400, 0.02)])
-def test_draws_follow_the_law(cells, near, clipped):
+def test_draws_follow_the_distribution(cells, near, clipped):
     m = op.WindowMap(op.Domain(-5, cells - 6), 2.0, near, clipped=clipped)
     n = 400_000
     for x in (m.domain.L, m.domain.L + cells // 3):

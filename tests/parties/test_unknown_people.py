@@ -104,7 +104,7 @@ def test_only_known_people_are_drawn_and_charged(align):
             assert aligned["common"] == KNOWN[p.name].sum()
 
 
-def test_what_a_party_is_told_does_not_depend_on_the_others_people():
+def test_what_a_party_learns_does_not_depend_on_the_others_people():
     told = []
     for known in (KNOWN["telco"], ~KNOWN["shop"]):
         shop = party("shop", BASKET)

@@ -102,7 +102,7 @@ def test_flags_and_values_of_a_column_with_gaps_are_repeated_and_unrelated():
 
 
 @pytest.mark.parametrize("m", [MECHANISMS[0], op.UnaryEncoding(("a", "b"), 1.0)], ids=str)
-def test_the_law_is_the_mechanism_s(m):
+def test_the_distribution_is_that_of_the_mechanism(m):
     n = 200_000
     if isinstance(m, op.UnaryEncoding):
         bits = m.sample_positions(np.zeros(n, dtype=np.int64), rng_of(ids_of(n), np.zeros(n, int)))

@@ -54,7 +54,7 @@ def test_a_party_that_is_killed_at_random_moments_goes_on(victim):
 
 @pytest.mark.skipif(not full_disk.may_mount(), reason="no file system may be mounted here")
 @pytest.mark.parametrize(("victim", "step"), [("bank", 16), ("shop", 20)])
-def test_a_full_disk_is_told_and_survived(victim, step):
+def test_a_full_disk_is_reported_and_survived(victim, step):
     survived(full_disk.run(victim, step=step))
 
 
@@ -169,7 +169,7 @@ def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):
         drawn()
 
 
-def test_a_full_disk_is_told_with_folder_and_next_step(tmp_path):
+def test_a_full_disk_is_reported_with_folder_and_next_step(tmp_path):
     from opboost.cli import system_words
 
     words = system_words(OSError(28, "No space left on device", str(tmp_path / "schema")))

@@ -240,7 +240,7 @@ def test_a_constant_that_no_float_holds_is_a_configuration_error():
             parse(PLAN + f"missing = {constant}\n", "b.toml")
 
 
-def test_an_unknown_setting_of_a_job_file_is_told_the_job_files_own(tmp_path):
+def test_an_unknown_setting_of_a_job_file_lists_the_job_files_settings(tmp_path):
     file = tmp_path / "job.toml"
     file.write_text('[job]\nnam = "a"\nlabel_party = "b"\nfeature_parties = ["c"]\nname = "d"\n')
     with pytest.raises(ConfigError, match="Did you mean 'name'"):

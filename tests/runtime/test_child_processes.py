@@ -58,7 +58,7 @@ def test_every_task_has_its_result_or_its_error():
     assert not multiprocessing.active_children()
 
 
-def test_what_cannot_travel_is_told_in_words():
+def test_what_cannot_be_pickled_is_named_in_words():
     results = dict(run_in_processes([awkward, unspeakable], 2, if_killed=AGAIN))
     with pytest.raises(RuntimeError, match="Awkward: this and that"):
         results[0]()

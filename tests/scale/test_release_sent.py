@@ -83,7 +83,7 @@ def test_what_is_sent_is_what_is_stored_and_costs_nothing_more(tmp_path, charge,
     assert not verify(charge.ledger)
 
 
-def test_a_stored_release_that_is_sent_after_a_renewal_is_told_of_each_person(tmp_path, charge):
+def test_a_stored_release_sent_after_a_renewal_is_reported_for_each_person(tmp_path, charge):
     """Its noise belongs to the old period, even if the new period has draws of its own."""
     columns = {"private": PLAN.private[:1], "attributes": ("age",)}
     plan = replace(PLAN, **columns, drop=("name", "pay", "city"))

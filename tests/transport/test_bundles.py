@@ -140,7 +140,7 @@ def test_the_public_key_may_lie_elsewhere(small):
     assert list(query) == ["shop"], "the label party could not open what was encrypted to its key"
 
 
-def test_an_encryption_key_that_is_not_the_published_one_is_told_before_anything_travels(small):
+def test_an_encryption_key_that_is_not_the_published_one_is_reported_before_anything_travels(small):
     certs = small.made.folder / "certs"
     other = new_kit(LABEL_PARTY, small.made.folder / "elsewhere")
     shutil.copy(other / "encryption.key", certs / LABEL_PARTY / "encryption.key")

@@ -323,7 +323,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
     assert leftovers(tmp_path) == []
 
 
-def test_a_party_whose_state_was_lost_is_told_to_begin_a_new_job(tmp_path):
+def test_a_party_whose_state_was_lost_is_reported_to_begin_a_new_job(tmp_path):
     people = draw(5, bank=(300, 400), shop=(350, 400), telco=(300, 400))
     made = federation(tmp_path, people)
     with serving(made) as (_, address):

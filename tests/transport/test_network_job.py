@@ -385,7 +385,7 @@ def test_a_wrong_authority_ends_at_once_with_a_sentence(tmp_path):
     assert time.monotonic() - started < 30
 
 
-def test_a_label_party_that_is_not_there_is_told_with_status_4(tmp_path):
+def test_a_label_party_that_is_not_there_is_reported_with_status_4(tmp_path):
     made = federation(tmp_path, ("shop",))
     config = made.config("shop")
     config.write_text(config.read_text() + "\n[limits]\nconnect_seconds = 0.3\n")

@@ -407,7 +407,7 @@ def test_parties_that_are_not_the_models_are_refused_before_anybody_releases(org
             organisation.predicted(columns)
 
 
-def test_a_policy_for_gaps_that_changes_no_law_is_the_partys_own_affair(organisation):
+def test_a_policy_for_gaps_that_changes_no_distribution_is_the_partys_own_affair(organisation):
     with pytest.raises(op.ColumnError, match="'c'"):
         organisation.predicted(gaps=["c"])
     found = organisation.predicted({**PLAIN, "telco": [declared("c", missing=5.0)]}, gaps=["c"])

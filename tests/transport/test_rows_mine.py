@@ -198,7 +198,7 @@ def test_parties_with_other_job_files_do_not_meet(made):
         job.write_text(text)
 
 
-def test_a_label_party_that_cannot_train_on_its_rows_is_told_before_anybody_connects(made):
+def test_a_label_party_that_cannot_train_on_its_rows_is_refused_before_anybody_connects(made):
     config = made.config(LABEL_PARTY)
     text = config.read_text()
     try:

@@ -47,7 +47,7 @@ def test_an_end_that_a_callback_swallows_comes_again(which, status, place, held)
     assert "ignored" not in done.stderr
 
 
-def test_other_exceptions_in_a_finaliser_are_told_as_ever():
+def test_other_exceptions_in_a_finaliser_are_reported_as_ever():
     code = (
         "from opboost.cli.signals import exit_on_signals\nexit_on_signals()\n"
         "class Thing:\n    def __del__(self):\n        raise SystemExit(9)\n"

@@ -105,7 +105,7 @@ def test_receipts_of_version_1_still_show_that_a_ledger_was_rolled_back(tmp_path
     assert read_receipts(tmp_path, "shop") == [known]
 
 
-def test_a_party_of_version_1_is_told_of_both_versions_before_it_logs_in(tmp_path):
+def test_a_party_of_version_1_is_reported_of_both_versions_before_it_logs_in(tmp_path):
     made = federation(tmp_path, ("shop",), align="given")
     with serving(made) as (_, address):
         connection = Connection(address, "shop", LABEL_PARTY, identity_of(made, "shop"))

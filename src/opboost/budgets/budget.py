@@ -79,8 +79,8 @@ class Budget:
             cells: The grid size of numeric columns, one number or a dict; chosen if not given.
             weights: How likely each column is to be sent for a person, relative to the others.
             task: ``"classify"`` or ``"regress"``, if known.
-            pilot: The fraction of people who release first, so that the others send the most
-                informative columns.
+            pilot: The share of people whose columns are released first, so that the others send
+                the most informative columns.
 
         >>> Budget.record(4, radius={"age": 10}).total
         4.0
@@ -199,8 +199,8 @@ class RecordBudget(Budget):
             )
         if not 0 <= self.pilot < 1:
             raise ParameterError(
-                f"pilot is the share of people who release first, 0 or more and below 1; "
-                f"got {self.pilot!r}."
+                f"pilot is the share of people whose columns are released first, 0 or more and "
+                f"below 1; got {self.pilot!r}."
             )
         if self.rows is not None:
             self.check_pilot_rows(self.rows)

@@ -13,7 +13,7 @@ MIN_ROWS = 300
 
 SLOPES = tuple(0.1 * k for k in range(16))
 
-MIN_INFORMATION_NATS = 0.5
+MIN_VARIANCE_SHARE = 0.5
 """At least this share of the predictions' variance counts as information, however few the guesses.
 Otherwise, the difference of two noisy variances could be tiny and make a loss negative."""
 
@@ -77,7 +77,7 @@ def losses(
     if task == "regression":
         centred, wanted = prediction - prediction.mean(), y - y.mean()
         spread = float((centred**2).mean())
-        power = max(spread - float(np.mean(variance)), MIN_INFORMATION_NATS * spread, 1e-12)
+        power = max(spread - float(np.mean(variance)), MIN_VARIANCE_SHARE * spread, 1e-12)
         slope = max(float((centred * wanted).mean()) / power, 0.0)
         return np.asarray((wanted - slope * centred) ** 2 - slope**2 * variance)
     true = y.astype(np.int64)

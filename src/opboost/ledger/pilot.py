@@ -1,4 +1,4 @@
-"""The pilot: a random share of the people who release first, fixed within a period."""
+"""The pilot: a random share of the people, whose columns are released first, fixed per period."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class ReleaseMaker:
     ) -> None:
         """Write a job's release of the chosen rows, or of all rows, into its folder; schema last.
 
-        ``pilot`` is the share of people who release first.  Nothing is drawn for the others, and
-        all their cells are gaps.
+        ``pilot`` is the share of people whose columns are released first.  Nothing is drawn for
+        the others, and all their cells are gaps.
         """
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob("[0-9]*"):  # left by an interrupted run

@@ -1,8 +1,9 @@
-"""The steps of row alignment that both kinds of party share: send points, raise the peer's, match.
+"""The steps of private set intersection that both kinds of party share.
 
-The label party runs a separate exchange with each feature party, with a different secret for each.
-Only the label party learns the pairwise intersections.  ``protocol/messages.py`` gives the order of
-messages.
+Each party sends its row keys as blinded points on a curve, raises the peer's points by its own
+secret, and the label party matches the results.  The label party runs a separate exchange with each
+feature party, with a different secret for each, and only it learns the pairwise intersections.
+``protocol/messages.py`` gives the order of messages.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def kept_secret(folder: Path | None, next_step: str = atomic_files.AT_LABEL_PART
 
 
 class PsiPeer:
-    """One party's keys as one peer sees them, and the operations on that peer's keys."""
+    """One party's side of an exchange with one peer: its keys, and work on the peer's points."""
 
     def __init__(
         self, job: str, step: Step, secret: Secret, digests: Digests, rules: AlignRules
@@ -54,7 +55,7 @@ class PsiPeer:
         self._theirs: tuple[bytes, int] | None = None
 
     def pieces(self, have: Collection[int] = ()) -> Iterator[Points]:
-        """Yield this party's blinded keys, leaving out the pieces that the peer already has."""
+        """Yield this party's blinded keys in pieces, without those that the peer already has."""
         missing = [n for n in range(piece_count(self.total)) if n not in have]
         return at_once(self._piece, missing)
 
@@ -63,7 +64,7 @@ class PsiPeer:
         return Points(self.job, self._step, self.tag, self.total, number, points)
 
     def check(self, theirs: Points) -> None:
-        """Refuse points of another job or step, of a second secret, or of too large a set."""
+        """Refuse points of another job or step, under a second secret, or of too large a set."""
         expected = "feature" if self._step == "label" else "label"
         if theirs.job != self.job or theirs.step != expected:
             raise WireError("These points belong to another job or step.")
@@ -77,7 +78,7 @@ class PsiPeer:
         self._theirs = None
 
     def raised(self, theirs: Points, *, checked: bool = False) -> Points:
-        """Return one piece of the peer's points, raised, for a feature party to send back.
+        """Return one piece of the peer's points, raised by this feature party's secret.
 
         ``checked`` says that the points are already known to lie on the curve.
         """
@@ -86,12 +87,12 @@ class PsiPeer:
         return Points(self.job, "raised", self.tag, theirs.total, theirs.piece, points)
 
     def doubled(self, theirs: Points) -> bytes:
-        """Return the bytes of one piece of the peer's points, raised, for the label party."""
+        """Return one piece of the peer's points, raised by this label party's secret, as bytes."""
         self.check(theirs)
         return self._secret.raised(theirs.points)
 
     def met(self, raised: PointList, doubled: PointList) -> Match:
-        """Match own points raised by the peer with the peer's points raised by this party."""
+        """Match this party's points, raised by the peer, with the peer's, raised by this party."""
         if self._theirs is None:
             raise WireError("No points arrived.")
         left, right = common_places(raised, doubled)
@@ -124,7 +125,7 @@ def common_to_all(matches: Sequence[Match]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A complete set of points that a label party showed, identified by its pieces' digests."""
+    """The complete set of points that a label party sent, known by the digests of its pieces."""
 
     total: int
     pieces: tuple[bytes, ...]
@@ -136,7 +137,7 @@ class Shown:
         """Read and check all pieces in order, before any of them is raised.
 
         Refuse too many points, points of two sets, points off the curve, and duplicates.  ``aside``
-        is a folder for the temporary comparison data, 40 bytes per point.
+        is a folder for temporary files of 40 bytes per point.
         """
         with PointList(aside) as seen:
             return cls._of(job, theirs, rules, seen)

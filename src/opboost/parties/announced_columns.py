@@ -24,7 +24,7 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedColumns:
-    """The released columns that a schema announces, computed once for all of them."""
+    """The released columns that a schema announces, with the range of each computed once."""
 
     rows: int
     ranges: tuple[_Range, ...]

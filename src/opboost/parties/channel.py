@@ -38,10 +38,10 @@ from opboost.psi.point_matching import PointList
 from opboost.storage import atomic_files
 
 CheckRows = Callable[[Rows], None]
-"""Refuses given rows that are not those of the label party."""
+"""A function that refuses given rows unless they are the label party's."""
 
 Weigh = Callable[[Schema, Iterator[tuple[ColumnHead, CodedColumn]]], Weights]
-"""Computes the weights of a party's columns from what its pilot released."""
+"""A function that computes the weights of a party's columns from its pilot's release."""
 
 
 class ScoreDeclinedError(PeerError):
@@ -64,16 +64,16 @@ class Channel(Protocol):
         ...
 
     def agree(self, welcome: Welcome) -> None:
-        """Tell the party what the job needs of its columns, before anything is drawn.
+        """Tell the party which columns and values the job needs, before anything is drawn.
 
         A party refuses if its columns differ, or if it withholds what the job needs.
         """
         ...
 
     def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
-        """Let ``check`` see the party's given rows before anything is drawn.
+        """Call ``check`` with the party's given rows before anything is drawn.
 
-        Called only if rows are given.  A channel that checks messages on arrival does nothing.
+        Called only if rows are given.  If messages are checked on arrival, there is nothing to do.
         """
         ...
 
@@ -94,7 +94,7 @@ class Channel(Protocol):
         ...
 
     def refuse(self, why: str) -> None:
-        """Tell the party that there will be no alignment."""
+        """Tell the party that the label party ends the job, and why."""
         ...
 
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
@@ -121,7 +121,7 @@ class Channel(Protocol):
         ...
 
     def ask(self, query: SplitQuery) -> None:
-        """Put the split query to the party, which may fetch it hours later."""
+        """Offer the split query to the party, which may fetch it hours later."""
         ...
 
     def answer(self) -> SplitValues:
@@ -233,7 +233,7 @@ def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
 
 
 def refuse_all(channels: Sequence[Channel], why: str) -> None:
-    """Refuse every party at the same time, so that one that has left does not delay the others."""
+    """Refuse all parties at once, so that an absent party does not delay the others."""
     for _ in at_once(lambda channel: channel.refuse(why), channels, threads=len(channels)):
         pass
 
@@ -282,7 +282,7 @@ class MemoryChannel:
     def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
         """Let the label party compare the party's given rows with its own.
 
-        Like the terms of a job, their digest does not count as sent: it carries no released value.
+        The digest of the rows does not count as sent, because it carries no released value.
         """
         check(decode(encode(self._party.rows(decode(encode(welcome), Welcome))), Rows))
 
@@ -329,7 +329,7 @@ class MemoryChannel:
         return decode(self._counted(encode(schema)), Schema)
 
     def want_score(self, task: ScoreTask) -> None:
-        """Give the party the score task; here it refuses what it does not allow."""
+        """Give the party the score task, which it may refuse."""
         self._task = decode(encode(task), ScoreTask)
         self._party.check_score(self._task)
 

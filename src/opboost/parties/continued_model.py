@@ -1,4 +1,4 @@
-"""Check what a job needs of a feature party's columns, before anything is drawn.
+"""Check that a feature party has the columns that a job needs, before anything is drawn.
 
 A continued model keeps the columns and declarations of its first training.  The label party tells
 each party which of the model's columns are its own, and the party compares them with its plan.
@@ -58,7 +58,7 @@ def _under_own_names(
 
 
 def names_in_models(party: str, name: str) -> Iterator[str]:
-    """Yield the names that a party's column may have in a model, which makes column names unique.
+    """Yield the names that a party's column may have in a model, where each name is unique.
 
     >>> list(names_in_models("shop", "age"))[:4]
     ['age', 'shop.age', 'age.2', 'shop.age.2']

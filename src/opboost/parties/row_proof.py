@@ -1,12 +1,12 @@
-"""A proof by two parties that they know the same rows; neither can test guesses with it.
+"""A proof by two parties that they know the same rows, in which neither can test guesses.
 
 Each party hashes its digest of the rows to a point of the curve, and sends that point raised by a
 fresh secret.  Raised by both secrets, the two points are equal iff the digests are, and only a
 party that sent the point of the right digest can compute the outcome.  This is a balanced
 password-authenticated key exchange with the digest as the password: CPace (draft-irtf-cfrg-cpace).
 A party that cheats must choose one digest before it sends its point, and learns only whether the
-other party's digest is the same.  It cannot use what it received to test a second digest.  With a
-digest under a key that both know, it could test as many as it likes.
+other party's digest is the same.  It cannot use what it received to test a second digest.  If the
+parties compared digests under a common key instead, it could test as many guesses as it likes.
 """
 
 from __future__ import annotations

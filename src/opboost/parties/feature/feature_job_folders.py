@@ -32,7 +32,7 @@ class FeatureJobFolders:
         return self.state / job
 
     def phase(self, job: str) -> str | None:
-        """Return how far a job has come at this party; None if the job is unknown."""
+        """Return how far this party has got with a job; None if it does not know the job."""
         folder = self.folder(job)
         for file, phase in (
             ("answer", "answered"),
@@ -68,7 +68,7 @@ class FeatureJobFolders:
             )
 
     def is_replanned(self, job: str, nonce: bytes) -> bool:
-        """Return whether a job continues with another plan, having released nothing.
+        """Return whether the plan of a job has changed before the job released anything.
 
         The recipient must be the same.
         """
@@ -81,7 +81,7 @@ class FeatureJobFolders:
         return all(before[name] == now[name] for name in ("recipient", "align"))
 
     def unbind(self, job: str) -> None:
-        """Release a job that has released nothing from the configuration that it began with."""
+        """Unbind a job that has released nothing from the configuration that it began with."""
         (self.folder(job) / "binding.json").unlink(missing_ok=True)
 
     @staticmethod
@@ -156,7 +156,7 @@ class FeatureJobFolders:
 
 
 def never_released(job: str) -> PeerError:
-    """Return the error for a label party that asks before anything was released."""
+    """Return the error for a split query that arrives before anything was released."""
     return PeerError(f"A split query arrived for job {job}, which has released nothing.")
 
 

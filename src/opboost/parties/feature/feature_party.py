@@ -81,7 +81,7 @@ class FeatureParty:
         state: Where a release is kept until its job ends; a temporary folder by default.
         new_attributes: Attributes that may be added to a ledger which already knows others.
         people: The ledger's name for the IDs; by default the names of their columns.
-        align: How rows are matched: ``"given"`` (the label party has the same ones in the same
+        align: How rows are matched: ``"given"`` (the label party has the same rows in the same
             order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
         normalisation: With ``"given"``: which differences in the spelling of an ID are ignored.
         rows: Which rows this party agrees to release: ``"common"``, those that all parties have, or
@@ -175,13 +175,13 @@ class FeatureParty:
         return self._jobs.folder(job)
 
     def phase(self, job: str) -> str | None:
-        """Return how far a job has come at this party; None if the job is unknown."""
+        """Return how far this party has got with a job; None if it does not know the job."""
         return self._jobs.phase(job)
 
     def hello(self, record: float, job_hash: bytes = bytes(32)) -> Hello:
         """Introduce this party to a job that allows ``record`` per person.
 
-        Refuse if this party's plan alone reveals more; 0 means no limit.
+        Refuse a job that allows less than this party's own plan reveals; 0 means no limit.
         """
         check_job_record(self.plan, record or None, self.name)
         return Hello(self.name, job_hash, self.plan.total if record else 0.0)
@@ -189,7 +189,7 @@ class FeatureParty:
     def check_terms(self, welcome: Welcome) -> None:
         """Refuse a job that does not fit this party's plan, before anything is drawn or shown.
 
-        The job's limit may be too low, or it may need other rows, or continue a model of other
+        The job may allow too little per person, need other rows, or continue a model of other
         columns.
         """
         check_job_record(self.plan, welcome.record or None, self.name)
@@ -201,8 +201,8 @@ class FeatureParty:
         """Refuse now, before contacting anybody, whatever the release would refuse later.
 
         Read the table once to find gaps, values that do not fit, and missing or duplicate IDs.
-        Then ask the ledger which columns and people it refuses.  If rows are aligned, nobody knows
-        yet which rows are common: refuse people only if nobody could be released.
+        Then ask the ledger which columns and people it refuses.  If rows are aligned, the common
+        rows are not known yet, so refuse people only if the ledger refuses all of them.
         """
         with refusing("rows"):
             self._check_rows()
@@ -266,7 +266,7 @@ class FeatureParty:
         return Rows(self.name, welcome.job, count, digest.digest())
 
     def release(self, welcome: Welcome) -> tuple[Schema, list[Path]]:
-        """Return the schema and one file per released column; made once per job, then kept."""
+        """Return the schema and one file per released column; the release is made once per job."""
         job = welcome.job
         self.check_terms(welcome)
         self._bind(job, welcome.nonce)
@@ -282,9 +282,9 @@ class FeatureParty:
     def score_release(self, welcome: Welcome, task: ScoreTask) -> tuple[Schema, list[Path]]:
         """Return the schema and the files of a score, released instead of columns.
 
-        Refuse what the party does not allow before anything is written.  The release is made once
-        per job.  A person whom the same model already scored in this period keeps that draw, even
-        if the values have changed since.
+        Before anything is written, refuse a score that the party does not allow.  The release is
+        made once per job.  A person whom the same model already scored in this period keeps that
+        draw, even if the values have changed since.
         """
         if task.job != welcome.job:
             raise PeerError("The label party asks for a score of another job.")
@@ -314,9 +314,9 @@ class FeatureParty:
         return waits and self._table.stored is None
 
     def check_pilot(self) -> None:
-        """Refuse now a pilot of too few people, as far as the table shows.
+        """Refuse a pilot of too few people, judged by the size of the table.
 
-        If rows are aligned, fewer people than that may turn out to be common.
+        If rows are aligned, the common rows may turn out to be even fewer.
         """
         budget = self.plan.budget
         if self.has_pilot and isinstance(budget, RecordBudget):
@@ -345,7 +345,7 @@ class FeatureParty:
         return self._jobs.piloted(job)
 
     def take_weights(self, weights: Weights) -> None:
-        """Keep how often the label party wants each column; people outside the pilot follow it."""
+        """Keep the label party's weights, by which people outside the pilot choose columns."""
         if self._jobs.piloted(weights.job) is None:
             raise PeerError("Column weights arrived before any pilot.")
         if weights.columns and len(weights.columns) != len(self.plan.private):
@@ -373,7 +373,7 @@ class FeatureParty:
         return self._jobs.released(job)
 
     def answer(self, query: SplitQuery) -> SplitValues:
-        """Return the values behind cuts: one query per job, the same answer if repeated."""
+        """Return the values behind a query's cuts; each job answers one query."""
         return self._answers.answer(query)
 
     def _chosen(self, welcome: Welcome) -> ChosenRows | None:

@@ -1,14 +1,14 @@
-"""The feature party's side of an alignment: recorded before any point leaves, kept until it ends.
+"""The feature party's side of an alignment, recorded in the ledger before any point leaves.
 
 The job's folder holds ``secret`` during the alignment, then ``common``, a bitmap over the table's
 rows.  In between it holds ``told``, the rows that the label party calls common, and
 ``proof/secret`` for the proof that both parties know those rows.  With bundles it also holds
 ``rows.lock``, the outcome of that proof, until the job ends.
 
-The label party learns from points.  So the ledger gets an entry ``align`` before the first point
-leaves, with a digest of all points that are raised, and an entry ``aligned`` when the common rows
-are known.  Each is written once per job.  Another set of points, or other rows, are refused even if
-the folder was lost.
+Each point that leaves reveals something to the label party.  So before the first one leaves, the
+ledger gets an entry ``align`` with a digest of all points that are raised, and an entry ``aligned``
+once the common rows are known.  Each is written once per job.  Even if the job's folder is lost, a
+different set of points or of common rows is refused.
 """
 
 from __future__ import annotations
@@ -156,11 +156,10 @@ class FeaturePsi:
         self._keep(aligned, met.rows)
 
     def lock(self, aligned: Aligned) -> Lock:
-        """Save which rows are common, and return the lock that only who knows them can open.
+        """Save which rows are common, and return a lock that opens only with knowledge of them.
 
-        This is for parties that exchange files, and saves them two files.  The label party proves
-        that it knows the rows by being able to read the bundle, and confirms it in its next one
-        (:meth:`opened`).
+        With bundles, this saves two of them.  The label party proves that it knows the rows by
+        opening the locked bundle, and its next bundle shows that it did (:meth:`opened`).
         """
         self._check_same(aligned)
         if not self._lock_file.exists():
@@ -284,7 +283,7 @@ class FeaturePsi:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exchanged:
-    """The proof that both parties know the common rows, as this party holds it."""
+    """This party's part of the proof that both parties know the common rows."""
 
     aligned: Aligned
     rows: IntArray

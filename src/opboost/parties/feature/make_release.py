@@ -60,7 +60,7 @@ class ReleaseMaker:
     def make(
         self, welcome: Welcome, folder: Path, chosen: ChosenRows | None, pilot: float | None = None
     ) -> None:
-        """Write a job's release of the chosen rows, or of all rows, into its folder; schema last.
+        """Write a job's release of the chosen or all rows into its folder, and the schema last.
 
         ``pilot`` is the share of people whose columns are released first.  Nothing is drawn for
         the others, and all their cells are gaps.
@@ -125,7 +125,7 @@ class ReleaseMaker:
     def rehearse(self, *, all_people: bool) -> None:
         """Refuse what the ledger would refuse of a future release; draw and write nothing.
 
-        Unless ``all_people`` of the table will be released, refuse only if nobody could be.
+        Unless ``all_people`` of the table are to be released, refuse only if all are refused.
         """
         drawing = self._drawing("rehearsal")
         drawing.rehearse(partial(self._refusable, drawing, None), all_people=all_people)

@@ -1,4 +1,4 @@
-"""A feature party's rows on their way out: raw or stored, all rows or only the common ones."""
+"""The rows that a feature party releases: raw or stored, all of them or only the common ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StoredRows:
         return StoredRows(tuple(c.where(here) for c in self.columns), self.release)
 
     def released(self, drawing: Drawing, people: pa.LargeBinaryArray) -> list[OutColumn]:
-        """Return the rows unchanged but for forgotten people; the ledger records their release."""
+        """Return the rows, with gaps for forgotten people; the ledger records the release."""
         drawing.repeat(people, self.release)
         gone = drawing.forgotten(people)
         return [hidden(c, gone) for c in self.columns] if gone.any() else list(self.columns)
@@ -67,9 +67,9 @@ def released_of(
 
 
 def without_forgotten(digests: Digests, ledger: Ledger, people: pa.LargeBinaryArray) -> Digests:
-    """Return row digests in which forgotten people have one that nobody else can have.
+    """Return row digests in which forgotten people have digests that match nobody's.
 
-    So a private alignment does not reveal them to the label party.
+    A private alignment then does not reveal them to the label party.
     """
     gone = forgotten(ledger)(people)
     if not gone.any():

@@ -30,9 +30,9 @@ def check_agreed_rows(welcome: Welcome, rows: RowChoice) -> None:
 
 
 def check_empty_rows(private: Sequence[PrivateColumn], *, stored: bool) -> None:
-    """Refuse a table in which an unknown person's row could not be told from another row.
+    """Refuse a table in which an unknown person's row would look like another row.
 
-    A column that reports gaps under noise would have to hide, and to show, that a row is empty.
+    A column that reports gaps under noise cannot both hide and show that a row is empty.
     """
     if stored:
         raise ParameterError(

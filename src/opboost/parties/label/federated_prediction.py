@@ -1,4 +1,4 @@
-"""Predictions for rows of which feature parties hold a part, from what they release."""
+"""Predict rows from the columns or scores that feature parties release about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the parties' releases and the label party's rows to a model with split values."""
+"""Train a model with split values from the parties' releases and the label party's rows."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class FederatedTraining:
     ) -> ModelWithParties:
         """Receive every release, train, ask for split values, and put them into the model.
 
-        ``state`` is a folder in which a model in codes waits for its split values.
+        ``state`` is a folder that keeps the model in codes until its split values arrive.
         """
         with self._scratch_folder(state) as disk:
             return self._trained(channels, offers, rows, state, disk)
@@ -103,7 +103,7 @@ class FederatedTraining:
         state: Path | None,
         disk: Path | None,
     ) -> ModelWithParties:
-        """Receive, prepare the rows, fit, ask for values, and replace cuts by them."""
+        """Receive columns, prepare rows, fit, ask for the values of the cuts, and put them in."""
         release = rows.released(offers) if disk is None else []
         stored = {} if disk is None else {n: c for o in offers for n, c in o.stored(disk).items()}
         y, own, there = rows.y, rows.own, None
@@ -199,7 +199,7 @@ class FederatedTraining:
         return self._watched_split(target, seed or 0)
 
     def _watched_split(self, target: Target, seed: int) -> Split:
-        """Hold out rows to watch for early stopping; their number follows from the labels alone."""
+        """Hold out rows to watch for early stopping; their number depends only on the labels."""
         split = split_rows(target, self.held_out or DEFAULT_HELD_OUT, seed)
         if split.unscored:
             raise DataError(

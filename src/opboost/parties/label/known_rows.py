@@ -1,7 +1,7 @@
 """Which of the label party's rows each feature party knows, in a job with ``rows = "mine"``.
 
-A party's column has a value or a gap for every row of the label party.  In the rows of people whom
-the party does not know, it counts as not sent.
+A party's column has a value or a gap for every row of the label party.  For a person whom the party
+does not know, the column counts as not sent.
 """
 
 from __future__ import annotations

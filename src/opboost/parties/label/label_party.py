@@ -107,9 +107,9 @@ class LabelParty:
             XGBoost from disk, one block at a time.
         record: The most that all feature parties together may reveal about one person.  If their
             plans add up to more, they are refused before anything is drawn.
-        share_weights: Whether to send a party whose pilot releases first the weights of its
-            columns, which reveal something about the labels.  Without them its people choose
-            evenly.
+        share_weights: Whether a party with a pilot is sent the weights of its columns, which reveal
+            something about the labels.  Without weights, its people choose evenly among the
+            columns.
         weights_epsilon: The level of randomised response applied to each label before columns are
             weighed; None for no randomised response.
         held_out: The share of rows on which a second model, trained without them, is scored
@@ -119,7 +119,7 @@ class LabelParty:
             of the rows (``held_out``, or a fifth), from which the model does not learn.  None
             trains all rounds on all rows.
         continue_from: A model of the same parties, columns and declarations, to which trees are
-            added on these rows.  A person who is in both trainings is charged for both.
+            added on these rows.  A person in both training runs is charged for both.
         structure: ``"by-party"`` restricts each tree to the columns of one party, so that the score
             is a sum over parties.
         share_trees: Whether predictions may show a feature party its own trees, so that it can
@@ -127,9 +127,9 @@ class LabelParty:
             than a split query does.
         smallest_leaf: The fewest people in a leaf that a feature party is shown.
 
-    ``train`` returns an ordinary fitted estimator: it predicts, explains itself and is saved like
-    one that was trained on one machine.  ``predict`` applies it to rows of which other parties hold
-    a part.
+    ``train`` returns an ordinary fitted estimator: it predicts, is explained and is saved like one
+    that was trained on one machine.  ``predict`` applies it to rows of which other parties hold
+    some columns.
     """
 
     def __init__(
@@ -249,8 +249,8 @@ class LabelParty:
     ) -> Estimator:
         """Receive every party's release, train, ask for split values, and put them into the model.
 
-        ``state`` is a folder in which a model in codes waits for its split values, so that after a
-        restart the label party asks the same question again.
+        ``state`` is a folder that keeps the model in codes until its split values arrive, so that a
+        restarted label party asks the same question again.
         """
         return self.train_model(channels, welcome=welcome, state=state).estimator()
 
@@ -288,7 +288,7 @@ class LabelParty:
             check_presence(self._rows.own, parties)
 
     def agree(self, channels: Sequence[Channel], welcome: Welcome) -> None:
-        """Tell every party what the job needs of its columns, before anybody draws.
+        """Tell every party which columns and values the job needs, before anybody draws.
 
         A continued model needs the columns of its training.  It also needs the values of their
         codes, as does early stopping.
@@ -411,7 +411,7 @@ class LabelParty:
     def _check_record(self, channels: Sequence[Channel], welcome: Welcome) -> None:
         """Refuse parties whose plans add up to more than the job allows, before anything is drawn.
 
-        If rows are aligned, no party knows them yet.
+        If rows are aligned, this happens before any party knows the common rows.
         """
         if self._record:
             totals = {channel.party: channel.introduced(welcome) for channel in channels}

@@ -55,7 +55,7 @@ class LabelRows:
             count=len(rows),
             own=where(self.own, rows),
             y=None if self.y is None else self.y[rows],
-            keys=self.keys.chosen(rows, digests, nonce),  # training needs their memory
+            keys=self.keys.chosen(rows, digests, nonce),  # frees memory for the training
             places=rows,
             known=KnownRows.of(digests, rows, known) if self.choice == "mine" else None,
         )

@@ -1,6 +1,6 @@
 """Predictions for rows of which feature parties hold a part.
 
-A prediction is a job like a training, but it ends when the columns have arrived.  It needs no split
+A prediction is a job like training, but it ends when the columns have arrived.  It needs no split
 query, because the model already contains the values behind its cuts.
 """
 
@@ -135,7 +135,7 @@ def check_offers(
 ) -> None:
     """Refuse anything but the model's columns, under the declarations of the training.
 
-    Columns have already been renamed apart, as they were for the training.
+    Columns already have the unique names that they were given in training.
     """
     for offer in offers:
         check_values_shown(offer.schema)

@@ -59,7 +59,7 @@ class ReceivedRelease:
         return [ReleasedColumn(c, tuple(found[c.name]), self.sent) for c in self.private]
 
     def stored(self, folder: Path) -> dict[Hashable, Sequence[StoredColumn]]:
-        """Return them by private column, unpacked into files of a folder instead of memory."""
+        """Return the released columns by private column, unpacked into files instead of memory."""
         numbers = [c.name for c in self.private for _ in c.release_names()]
         found: dict[Hashable, list[StoredColumn]] = {c.name: [] for c in self.private}
         announced = AnnouncedColumns.of(self.schema, self.private)
@@ -91,7 +91,7 @@ def sent_by_all(
 def stored_by_all(
     offers: Sequence[ReceivedRelease], stored: Mapping[Hashable, Sequence[StoredColumn]]
 ) -> BoolArray | None:
-    """Return the same for columns that stay on disk, reading a block of rows at a time."""
+    """Do as :func:`sent_by_all` for columns that stay on disk, a block of rows at a time."""
     if not any(c.head.gaps for columns in stored.values() for c in columns):
         return None
     count, found = offers[0].schema.rows, []

@@ -135,7 +135,7 @@ class RowAlignment:
         self.check_watching(self.y[some] if self.kept == "common" else self.y)
 
     def _too_few(self, rows: int) -> str:
-        """Return what a party is told about too few rows; with ``rows="mine"``, its own only."""
+        """Return what to tell a party about too few rows; with ``rows="mine"``, only its own."""
         if self.kept == "common" or rows < self.rules.minimum_rows:
             return "The parties have too few rows in common to learn from."
         return "The label party ended the job."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) -> None:
-    """Refuse scores of a model that is no sum over these parties, or whose trees stay private."""
+    """Refuse scores if the model is not a sum over these parties, or if trees are not shared."""
     scores = model.trained_model_.scores
     if scores is None:
         raise ParameterError(

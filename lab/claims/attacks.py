@@ -91,7 +91,7 @@ def label_claims(data: str) -> list[Claim]:
     """Claim how little each message adds to what a feature party knows about labels."""
     attack = labels.by_total
     found = [
-        claim(f"{data}, labels: told nothing", attack, "nothing", data, 16),
+        claim(f"{data}, labels: without any message", attack, "nothing", data, 16),
         claim(f"{data}, labels: a model with labels", attack, "ceiling", data, 16),
     ]
     for total in TOTALS:

@@ -36,7 +36,7 @@ HERE = Page("docs/reliability.md, Privacy, attacked")
 COVERS = (*NOISE, "opboost.promises", "opboost.auditing")
 CLAIMS = [
     HERE.equals(
-        "sound mechanisms accused at 10⁸ samples a value",
+        "sound mechanisms accused at 10⁸ samples per value",
         0,
         lambda: sum(bool(one.findings) for one in tried()),
     ),
@@ -47,7 +47,7 @@ CLAIMS = [
     ),
     *(
         HERE.at_least(
-            f"broken mechanisms caught at {n:,} samples a value",
+            f"broken mechanisms caught at {n:,} samples per value",
             least,
             lambda n=n: sum(fewest <= n for fewest in fewest_samples().values()),
         )

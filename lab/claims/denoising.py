@@ -88,7 +88,7 @@ CLAIMS = [
     *at_every_level("paper's mapping", 0.0, "paper"),
     *(
         HERE.at_least(
-            f"Clamp-map, ε={epsilon}, Adult: what denoising gains over rows as they came",
+            f"Clamp-map, ε={epsilon}, Adult: what denoising gains over noisy rows",
             0.0,
             partial(gains, "Adult", "Clamp-map", epsilon),
         )

@@ -25,7 +25,7 @@ def ratios(way: str, epsilon: float, denoise: object) -> list[float]:
 COVERS = LEARNING
 CLAIMS = [
     HERE.at_most(
-        f"{way}, {'denoised' if denoise else 'as it came'}, ε={epsilon}, Industrial's stand-in: "
+        f"{way}, {'denoised' if denoise else 'noisy rows'}, ε={epsilon}, Industrial's stand-in: "
         "MSE over plain",
         1.25,
         partial(ratios, way, epsilon, denoise),

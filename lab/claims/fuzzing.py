@@ -11,5 +11,7 @@ HERE = Page("docs/reliability.md, Fuzzing")
 COVERS = (*FEDERATION, "opboost.boosting", "opboost.scores")
 CLAIMS = [
     HERE.at_least("fuzzing: cases fed to decoders", CASES, FUZZED.of(lambda r: r.total)),
-    HERE.equals("fuzzing: crashes, hangs and broken laws", 0, FUZZED.of(lambda r: len(r.crashes))),
+    HERE.equals(
+        "fuzzing: crashes, hangs and broken properties", 0, FUZZED.of(lambda r: len(r.crashes))
+    ),
 ]

@@ -29,7 +29,7 @@ def of(figure: str, pick: Callable[[Iterable[float]], float], *kinds: str) -> Co
 
 
 SURVIVED = "attacks: refused, others served, nothing used up: share"
-SERVED = "attacks on the gate: honest calls answered: share"
+SERVED = "attacks on the label server: honest calls answered: share"
 FINISHED = "honest jobs that finish after all of it: share"
 HERE = Page("docs/reliability.md, Hostile peers")
 COVERS = FEDERATION
@@ -37,9 +37,9 @@ CLAIMS = [
     HERE.equals(SURVIVED, 1.0, of("survived", fmean, *KINDS)),
     HERE.equals(SERVED, 1.0, of("served", fmean, "gate")),
     HERE.equals(FINISHED, 1.0, lambda: fmean(report(kind).finished for kind in KINDS)),
-    HERE.equals("attacks on the gate: deaths of its process", 0.0, of("died", sum, "gate")),
+    HERE.equals("attacks on the label server: deaths of its process", 0.0, of("died", sum, "gate")),
     HERE.at_most("attacks: slowest honest call, s", 10.0, of("waited", max, "gate")),
-    HERE.at_most("attacks: MB of the gate, limit 512", GATE_MB, of("gate_mb", max, "gate")),
+    HERE.at_most("attacks: MB of the label server, limit 512", GATE_MB, of("gate_mb", max, "gate")),
     HERE.at_most("attacks: MB of a feature party", 450, of("peer_mb", max, "join")),
     HERE.at_most("attacks: bytes that one leaves on disk", 2_000_000, of("disk", max, *KINDS)),
 ]

@@ -8,7 +8,7 @@ SENT = "8 × 1,000,000 × 10 at once"
 HERE = Page("docs/reliability.md, Load")
 COVERS = (*FEDERATION, "opboost.boosting", "opboost.training")
 CLAIMS = [
-    HERE.at_most(f"{SENT}: MB of the gate", LIMIT_MB, FOUND.of(lambda r: r.gate_mb)),
+    HERE.at_most(f"{SENT}: MB of the label server", LIMIT_MB, FOUND.of(lambda r: r.gate_mb)),
     HERE.at_most(
         f"{SENT}: MB of the label party, training included", 4096, FOUND.of(lambda r: r.label_mb)
     ),

@@ -206,7 +206,7 @@ def _load(asked: Asked) -> object:
         "MB sent": found.bytes / 1e6,
         "million values a second": found.values_a_second / 1e6,
         "× a plain Flight call, without TLS, checks or disk": found.over_flight,
-        f"MB of the gate, limit {LIMIT_MB} more than it starts with": found.gate_mb,
+        f"MB of the label server, limit {LIMIT_MB} more than it starts with": found.gate_mb,
         "MB of the label party, training included": found.label_mb,
         "seconds to desensitise, all parties, two at a time": found.preparing,
     }

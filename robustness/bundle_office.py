@@ -1,11 +1,15 @@
 """Run a job by bundles, with every command as a party would type it."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from opboost.config.job_file import load_job
 from opboost.demo.local_federation import LABEL_PARTY
+from opboost.transport.shared.bundle_file import Bundle
+from opboost.transport.shared.bundle_keys import PrivateKey
 from opboost.transport.shared.bundle_steps import steps_of
 from robustness.command_line import run
 from robustness.party_processes import Party
@@ -73,3 +77,11 @@ class Office:
     def finish(self, queries):
         """Answer the split queries, and return the path of the model."""
         self.run(LABEL_PARTY, "finish", *self.sent_back("answer", queries))
+
+
+def extracted(bundle: Bundle, key: PrivateKey, folder: Path, lock: bytes = b"") -> dict[str, bytes]:
+    """Decrypt a bundle into a new folder, and return its items by name."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    bundle.extract(key, folder, lock)
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}

@@ -10,13 +10,14 @@ import hashlib
 import json
 import math
 import re
+import ssl
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,12 +28,13 @@ import opboost as op
 from opboost.config.job_file import load_feature
 from opboost.demo.local_federation import LABEL_PARTY, started_process
 from opboost.ledger.open_ledger import open_ledger
-from opboost.protocol.messages import Ack, Receipt, Schema, Welcome
+from opboost.protocol.messages import Ack, ColumnSchema, Receipt, Schema, Welcome
 from opboost.transport.feature.feature_job import feature_party, signed_receipt
 from opboost.transport.feature.label_connection import Connection, Unreachable, as_sentences
 from opboost.transport.feature.network_psi import PsiClient
 from opboost.transport.shared.tls import Identity
 from opboost_lab.bench.process_usage import child_of, forget_peak, peak_mb
+from robustness.attacks import http2_frames
 from robustness.party_processes import federation, identity_of, joined, serving, shaken_hands
 from robustness.prefork_server import waited
 
@@ -44,6 +46,10 @@ GATE_MB, LABEL_MB, DISK = 250 + LIMIT_MB, 450, 2_000_000
 attack may leave in the label party's state, its log included."""
 
 LABEL_SERVER = "opboost.transport.label.label_server"
+OTHER_JOB = "20200101T000000Z-00000000"
+POINT = b"\2" + bytes(31)
+"""Bytes in the form of a point, which does not lie on the curve."""
+
 PATIENCE = 30.0
 """Seconds within which an honest call must be answered, even on a busy machine."""
 
@@ -98,34 +104,41 @@ def refused(call: Callable[[], Any], words: str) -> str:
 def call_refused(
     connection: Connection, step: str, message: Any, words: str, answer: Any = Ack
 ) -> str:
-    """Return the sentence with which one call of a connection is refused."""
-    return refused(lambda: connection.call(step, message, answer), words)
+    """Return the sentence that refuses a call, whose message may be any bytes."""
+
+    def call() -> None:
+        if not isinstance(message, bytes):
+            connection.call(step, message, answer)
+            return
+        options = flight.FlightCallOptions(headers=connection._headers)
+        with as_sentences():
+            list(connection._client.do_action(flight.Action(step, message), options))
+
+    return refused(call, words)
 
 
-def raw_action(connection: Connection, step: str, body: bytes) -> None:
-    """Send bytes instead of a message."""
-    options = flight.FlightCallOptions(headers=connection._headers)
-    with as_sentences():
-        list(connection._client.do_action(flight.Action(step, body), options))
-
-
-def put(
+def put_refused(
     connection: Connection,
     path: tuple[str, str],
+    words: str,
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch] = (),
     compression: str | None = None,
-) -> None:
-    """Send a stream, well-formed or not."""
+) -> str:
+    """Return the sentence that refuses a stream, well-formed or not."""
     write = pa.ipc.IpcWriteOptions(compression=compression)
     options = flight.FlightCallOptions(write_options=write, headers=connection._headers)
     where = flight.FlightDescriptor.for_path(*path)
-    with as_sentences():
-        writer, _ = connection._client.do_put(where, schema, options)
-        with closing(writer):
-            for batch in batches:
-                writer.write_batch(batch)
-            writer.done_writing()
+
+    def put() -> None:
+        with as_sentences():
+            writer, _ = connection._client.do_put(where, schema, options)
+            with closing(writer):
+                for batch in batches:
+                    writer.write_batch(batch)
+                writer.done_writing()
+
+    return refused(put, words)
 
 
 INTERNALS = re.compile(r"Traceback|File \"|\.py\b|0x[0-9a-f]{6}|person-\d|/tmp/|site-packages")
@@ -136,6 +149,12 @@ def checked(said: str, words: str) -> str:
     if not re.search(words, said) or INTERNALS.search(said):
         raise AcceptedError(f"The sender received {said!r}; expected {words!r}.")
     return said
+
+
+def renamed(schema: Schema, name: str) -> Schema:
+    """Return a schema whose first column has another name."""
+    spec = json.loads(schema.columns[0].spec) | {"name": name}
+    return replace(schema, columns=(ColumnSchema(json.dumps(spec)), *schema.columns[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,17 +222,35 @@ class AttackHarness:
         return self.made.folder / LABEL_PARTY / "state"
 
     @property
-    def job(self) -> Path:
+    def job_folder(self) -> Path:
         (file,) = self.state.glob("*/job.json")
         return file.parent
+
+    @property
+    def job(self) -> str:
+        """The number of the job."""
+        return self.job_folder.name
+
+    @property
+    def kept(self) -> Path:
+        """The folder of the files that the label party keeps about the shop."""
+        return self.job_folder / "parties" / "shop"
 
     @contextmanager
     def nothing_kept(self) -> Iterator[None]:
         """Raise if the block changes the files that the label party keeps about the shop."""
-        before = tree(self.job / "parties" / "shop")
+        before = tree(self.kept)
         yield
-        if tree(self.job / "parties" / "shop") != before:
+        if tree(self.kept) != before:
             raise AcceptedError("The label party kept something.")
+
+    @contextmanager
+    def http2(self, *, window: int = 65_535, buffer: int | None = None) -> Iterator[ssl.SSLSocket]:
+        """Yield a connection of the shop to which hand-made HTTP/2 frames can be written."""
+        kit = self.certs / "shop"
+        with http2_frames.connected(self.address, kit, buffer=buffer) as end:
+            end.sendall(http2_frames.opening(window))
+            yield end
 
     @cached_property
     def release(self) -> HonestRelease:
@@ -245,7 +282,7 @@ class AttackHarness:
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the log lines of the label server and of the label party."""
-        files = [self.job / "gate.jsonl", self.job / "label.jsonl"]
+        files = [self.job_folder / "gate.jsonl", self.job_folder / "label.jsonl"]
         texts = [file.read_text() for file in files if file.exists()]
         return [json.loads(line) for text in texts for line in text.splitlines()]
 
@@ -258,7 +295,7 @@ class AttackHarness:
 
     def suffered(self, attack: Attack) -> Outcome:
         """Run an attack while the honest party calls repeatedly, and measure its effects."""
-        if attack.harness == "release":
+        if attack.when == "release":
             assert self.release
         before, size, label_server = self.lines(), disk(self.state), self.label_server()
         for process in (label_server, self.process.pid):
@@ -375,39 +412,46 @@ def suffered_command(
     return Outcome(name, was_refused, said[-300:], line, True, 0.0, 0.0, peak, kept, seconds)
 
 
+When = Literal["any", "points", "release"]
+"""When an attack can be tried: any time, before the rows are aligned, or afterwards."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attack:
     """An attack: its name, when it can be tried, the log's words about it, and its function.
 
-    ``harness`` says when: before the rows are aligned ("points"), afterwards ("release"), or at any
-    time.  ``run`` returns the sentence that the sender got; it raises if the attack was accepted.
+    ``run`` returns the sentence that the sender received; it raises if the attack was accepted.
     """
 
     name: str
-    harness: Literal["any", "points", "release"]
+    when: When
     log: str
     run: Callable[[AttackHarness], str]
+
+
+Calls = Iterator[tuple[Any, ...]]
+"""Calls that must be refused: step, message, words of the refusal, perhaps the type of answer."""
 
 
 class Attacks(list[Attack]):
     """The attacks of one file, which decorators add under the names of their functions."""
 
-    def add(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
+    def add(self, log: str, *, when: When = "any") -> Any:
         def added(run: Callable[[AttackHarness], str]) -> Callable[[AttackHarness], str]:
-            self.append(Attack(run.__name__.replace("_", " "), harness, log, run))
+            self.append(Attack(run.__name__.replace("_", " "), when, log, run))
             return run
 
         return added
 
-    def calls(self, log: str, *, harness: Literal["any", "points", "release"] = "any") -> Any:
-        """Add a function that yields the shop's calls: step, message, and words of the refusal."""
+    def calls(self, log: str, *, when: When = "any") -> Any:
+        """Add a function that yields calls of the shop."""
 
-        def added(made: Callable[[AttackHarness, str], Iterable[tuple[str, Any, str]]]) -> None:
+        def added(made: Callable[[AttackHarness, Connection], Calls]) -> Any:
+            @wraps(made)
             def run(harness: AttackHarness) -> str:
-                with harness.hands() as (connection, welcome):
-                    found = made(harness, welcome.job)
-                    return [call_refused(connection, *call) for call in found][-1]
+                with harness.hands() as (shop, _):
+                    return [call_refused(shop, *call) for call in made(harness, shop)][-1]
 
-            self.append(Attack(made.__name__.replace("_", " "), harness, log, run))
+            return self.add(log, when=when)(run)
 
         return added

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from opboost.demo.local_federation import LABEL_PARTY
-from opboost.protocol.column_streams import FIELDS
-from opboost.protocol.messages import ColumnSchema, Schema, decode, encode
+from opboost.protocol.column_streams import FIELDS, batch
+from opboost.protocol.messages import Schema, decode, encode
 from opboost.transport.shared.bundle_file import (
     MARK,
     Bundle,
@@ -22,8 +21,9 @@ from opboost.transport.shared.bundle_file import (
 )
 from opboost.transport.shared.bundle_keys import read_key, read_public
 from opboost.transport.shared.tls import Identity
-from robustness.attacks.attack_harness import Outcome, suffered_command, tree
-from robustness.bundle_office import Office
+from robustness.attacks.attack_harness import Outcome, When, renamed, suffered_command, tree
+from robustness.bundle_office import Office, extracted
+from robustness.fuzz.targets.messages import written
 from robustness.party_processes import federation, identity_of, new_identity
 
 
@@ -76,11 +76,8 @@ class Carrier:
 
     def opened(self) -> dict[str, bytes]:
         """Return the items of the shop's honest export."""
-        inside = self.made.folder / "inside"
-        if not inside.exists():
-            inside.mkdir()
-            self.bundle().extract(read_key(self.certs / LABEL_PARTY / "encryption.key"), inside)
-        return {file.name: file.read_bytes() for file in sorted(inside.iterdir())}
+        key = read_key(self.certs / LABEL_PARTY / "encryption.key")
+        return extracted(self.bundle(), key, self.made.folder / "inside")
 
     def suffered(self, forgery: Forgery) -> Outcome:
         """Give a bundle to the party, and return the outcome."""
@@ -105,7 +102,7 @@ class Forgery:
     words: str
     party: str = LABEL_PARTY
     verb: str = "split-query"
-    harness: str = "any"
+    when: When = "any"
 
 
 def terabytes(carrier: Carrier) -> Path:
@@ -119,21 +116,15 @@ def bomb(carrier: Carrier) -> Path:
     items = carrier.opened()
     with pa.ipc.open_stream(items["00000.arrow"]) as honest:
         schema = FIELDS.with_metadata(honest.schema.metadata)
-    sink = pa.BufferOutputStream()
-    bomb = pa.record_batch([pa.array([bytes(1_500_000_000)], pa.binary())], schema=FIELDS)
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, schema, options=options) as out:
-        out.write_batch(bomb)
-    return carrier.sealed({**items, "00000.arrow": sink.getvalue().to_pybytes()})
+    column = written(schema, [batch(bytes(1_500_000_000))], compression="zstd")
+    return carrier.sealed({**items, "00000.arrow": column})
 
 
 def steering(carrier: Carrier) -> Path:
     """Make a release whose first column's name moves the cursor."""
     items = carrier.opened()
-    schema = decode(items["schema"], Schema)
-    spec = json.loads(schema.columns[0].spec) | {"name": "pay\x1b[1A\x1b[2K"}
-    columns = (ColumnSchema(json.dumps(spec)), *schema.columns[1:])
-    return carrier.sealed({**items, "schema": encode(replace(schema, columns=columns))})
+    schema = renamed(decode(items["schema"], Schema), "pay\x1b[1A\x1b[2K")
+    return carrier.sealed({**items, "schema": encode(schema)})
 
 
 FORGERIES = (

@@ -1,13 +1,12 @@
 """Attacks by a feature party: inconsistent messages, and too many or too large ones."""
 
 import contextlib
-import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -22,75 +21,67 @@ from opboost.storage import atomic_files
 from opboost.transport.feature.label_connection import Connection
 from robustness.attacks import http2_frames
 from robustness.attacks.attack_harness import (
+    OTHER_JOB,
+    POINT,
     AcceptedError,
     AttackHarness,
     Attacks,
-    call_refused,
-    raw_action,
-    refused,
+    Calls,
+    renamed,
 )
 from robustness.attacks.by_outsiders import ended
 from robustness.party_processes import ROWS, new_identity
 from robustness.prefork_server import waited
 
 MEMBERS = Attacks()
-Calls = Iterator[tuple[str, Any, str]]
-OTHER_JOB = "20200101T000000Z-00000000"
 
 
-@MEMBERS.add("refused: .*altered|not an OpBoost message")
-def bytes_that_are_no_message(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        good = msg.encode(msg.Poll(welcome.job))
-        for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
-            said = refused(
-                lambda body=body: raw_action(connection, "poll", body),
-                "altered|not an OpBoost message",
-            )
-    return said
+@MEMBERS.calls("refused: .*altered|not an OpBoost message")
+def bytes_that_are_no_message(harness: AttackHarness, shop: Connection) -> Calls:
+    good = msg.encode(msg.Poll(harness.job))
+    for body in (b"", b"\0" * 100, good[:-1], good[:50] + b"!" + good[51:], os.urandom(5000)):
+        yield "poll", body, "altered|not an OpBoost message"
 
 
 @MEMBERS.calls("refused: A message is of an unexpected kind")
-def a_message_of_another_kind(harness: AttackHarness, job: str) -> Calls:
-    yield "hello", msg.Poll(job), "unexpected kind: 'poll'"
+def a_message_of_another_kind(harness: AttackHarness, shop: Connection) -> Calls:
+    yield "hello", msg.Poll(harness.job), "unexpected kind: 'poll'"
 
 
-@MEMBERS.add("refused: There is no such step")
-def a_step_that_does_not_exist(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, _):
-        return refused(lambda: raw_action(connection, "exec", b"ls"), "no such step")
+@MEMBERS.calls("refused: There is no such step")
+def a_step_that_does_not_exist(harness: AttackHarness, shop: Connection) -> Calls:
+    yield "exec", b"ls", "no such step"
 
 
 @MEMBERS.calls("refused: .*(another job|of job)")
-def messages_of_another_job(harness: AttackHarness, job: str) -> Calls:
+def messages_of_another_job(harness: AttackHarness, shop: Connection) -> Calls:
     """Send complete, correctly signed messages of another run."""
-    digest, point = bytes(32), b"\2" + bytes(31)
+    digest = bytes(32)
     rows = msg.Rows("shop", OTHER_JOB, ROWS, digest)
     yield "poll", msg.Poll(OTHER_JOB), "works on another job"
     yield "rows", rows, "of job '2020|This job aligns rows"
-    yield "prove", msg.Claim("shop", OTHER_JOB, ROWS, point, digest), "proof of rows"
+    yield "prove", msg.Claim("shop", OTHER_JOB, ROWS, POINT, digest), "proof of rows"
     yield "answer", msg.SplitValues(OTHER_JOB, digest, ()), "not requested"
     yield "receipt", harness.identity().sign(OTHER_JOB, 3, digest), "receipt is for another job"
 
 
-@MEMBERS.add("refused: ")
-def fetching_data_of_another_party(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: ")
+def fetching_data_of_another_party(harness: AttackHarness, shop: Connection) -> Calls:
     """Try Flight's calls to list and fetch data, all of which must be refused."""
-    with harness.hands() as (connection, _):
-        client = connection._client
-        for attempt in (
-            lambda: list(client.list_flights()),
-            lambda: list(client.list_actions()),
-            lambda: client.do_get(flight.Ticket(b"telco")).read_all(),
-            lambda: client.get_flight_info(flight.FlightDescriptor.for_path("telco")),
-            lambda: client.get_schema(flight.FlightDescriptor.for_path("../telco")),
-        ):
-            try:
-                attempt()
-            except (flight.FlightError, pa.ArrowException, NotImplementedError):
-                continue
-            raise AcceptedError("Data of another party was returned.")
-        return refused(lambda: raw_action(connection, "../telco", b""), "no such step")
+    client = shop._client
+    for attempt in (
+        lambda: list(client.list_flights()),
+        lambda: list(client.list_actions()),
+        lambda: client.do_get(flight.Ticket(b"telco")).read_all(),
+        lambda: client.get_flight_info(flight.FlightDescriptor.for_path("telco")),
+        lambda: client.get_schema(flight.FlightDescriptor.for_path("../telco")),
+    ):
+        try:
+            attempt()
+        except (flight.FlightError, pa.ArrowException, NotImplementedError):
+            continue
+        raise AcceptedError("Data of another party was returned.")
+    yield "../telco", b"", "no such step"
 
 
 # Points
@@ -103,168 +94,150 @@ def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
     return piece
 
 
-@MEMBERS.calls("refused: .*points", harness="points")
-def points_that_nobody_expects(harness: AttackHarness, job: str) -> Calls:
-    tag, point = bytes(16), b"\2" + bytes(31)
+@MEMBERS.calls("refused: .*points", when="points")
+def points_that_nobody_expects(harness: AttackHarness, shop: Connection) -> Calls:
+    job, tag = harness.job, bytes(16)
     for points, words in (
-        (msg.Points(job, "label", tag, 1, 0, point), "not expected"),
-        (msg.Points(job, "raised", tag, 1, 0, point), "not the label party's"),
-        (msg.Points(job, "raised", tag, ROWS, 0, point * ROWS), "before the party's own"),
-        (msg.Points(OTHER_JOB, "feature", tag, 1, 0, point), "another job now"),
-        (msg.Points(job, "feature", tag, 6_000_000, 0, point * 8192), "rows are more than"),
+        (msg.Points(job, "label", tag, 1, 0, POINT), "not expected"),
+        (msg.Points(job, "raised", tag, 1, 0, POINT), "not the label party's"),
+        (msg.Points(job, "raised", tag, ROWS, 0, POINT * ROWS), "before the party's own"),
+        (msg.Points(OTHER_JOB, "feature", tag, 1, 0, POINT), "another job now"),
+        (msg.Points(job, "feature", tag, 6_000_000, 0, POINT * 8192), "rows are more than"),
     ):
         yield "points", points, words
 
 
-@MEMBERS.add("refused: The points cannot be used: A point does not lie", harness="points")
-def points_that_are_not_on_the_curve(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        bad = msg.Points(welcome.job, "feature", bytes(16), 2, 0, (b"\2" + bytes(31)) * 2)
-        connection.call("points", bad, msg.Ack)
-        return told_to_come_again(harness, connection, welcome.job, "does not lie on the curve")
+@MEMBERS.calls("refused: The points cannot be used: A point does not lie", when="points")
+def points_that_are_not_on_the_curve(harness: AttackHarness, shop: Connection) -> Calls:
+    shop.call("points", msg.Points(harness.job, "feature", bytes(16), 2, 0, POINT * 2), msg.Ack)
+    yield told_to_come_again(harness, "does not lie on the curve")
 
 
-@MEMBERS.add("refused: Piece 0 arrived again with different points", harness="points")
-def points_that_change(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        good = points_of(welcome.job, [b"a", b"b"])
-        connection.call("points", good, msg.Ack)
-        connection.call("points", good, msg.Ack)  # repeated: nothing happens
-        more = points_of(welcome.job, [b"a", b"b", b"c"])
-        turned = good.points[32:] + good.points[:32]
-        for points, words in (
-            (dataclasses.replace(good, tag=bytes(16)), "under another secret arrived before"),
-            (dataclasses.replace(more, tag=good.tag), "of another set"),
-            (dataclasses.replace(good, points=turned), "arrived again with different points"),
-        ):
-            said = call_refused(connection, "points", points, words)
-        forgotten(harness)
-    return said
+@MEMBERS.calls("refused: Piece 0 arrived again with different points", when="points")
+def points_that_change(harness: AttackHarness, shop: Connection) -> Calls:
+    good = points_of(harness.job, [b"a", b"b"])
+    shop.call("points", good, msg.Ack)
+    shop.call("points", good, msg.Ack)  # repeated: nothing happens
+    more = points_of(harness.job, [b"a", b"b", b"c"])
+    turned = good.points[32:] + good.points[:32]
+    yield "points", replace(good, tag=bytes(16)), "under another secret arrived before"
+    yield "points", replace(more, tag=good.tag), "of another set"
+    yield "points", replace(good, points=turned), "arrived again with different points"
+    # Unusable raised points make the label party forget all points, so that others can be tried.
+    tag = json.loads(atomic_files.read_checked(harness.kept / "points", ""))["tag"]
+    raised = msg.Points(harness.job, "raised", bytes.fromhex(tag), ROWS, 0, POINT * ROWS)
+    shop.call("points", raised, msg.Ack)
+    yield told_to_come_again(harness, "cannot be used")
 
 
-def told_to_come_again(harness: AttackHarness, connection: Connection, job: str, words: str) -> str:
-    """Return the refusal that the training process writes and the label server sends."""
-    box = harness.job / "parties" / "shop" / "refused"
-    waited(box.exists, 20)
-    return call_refused(connection, "aligned", msg.Poll(job), words)
-
-
-def forgotten(harness: AttackHarness) -> None:
-    """Send unusable raised points, so that the label party forgets all points and starts again."""
-    with harness.hands() as (connection, welcome):
-        job = welcome.job
-        points = atomic_files.read_checked(harness.job / "parties" / "shop" / "points", "")
-        raised, tag = (b"\2" + bytes(31)) * ROWS, bytes.fromhex(json.loads(points)["tag"])
-        connection.call("points", msg.Points(job, "raised", tag, ROWS, 0, raised), msg.Ack)
-        told_to_come_again(harness, connection, job, "cannot be used")
+def told_to_come_again(harness: AttackHarness, words: str) -> tuple[str, msg.Poll, str]:
+    """Return the call that the training process refuses once it has looked at the points."""
+    waited((harness.kept / "refused").exists, 20)
+    return "aligned", msg.Poll(harness.job), words
 
 
 # The proof that both know the common rows
 
 
-@MEMBERS.add("refused: A different proof of rows arrived before", harness="release")
-def a_second_guess_at_the_common_rows(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: A different proof of rows arrived before", when="release")
+def a_second_guess_at_the_common_rows(harness: AttackHarness, shop: Connection) -> Calls:
     """Send a second claim: each would reveal whether it is right, so only the first is accepted."""
-    with harness.hands() as (connection, welcome):
-        for _ in range(3):
-            guess = RowProof.of(Secret.fresh(), os.urandom(32))
-            claim = msg.Claim("shop", welcome.job, ROWS, guess.share, os.urandom(32))
-            said = call_refused(connection, "prove", claim, "a job accepts only one", msg.Proof)
-        rows = msg.Rows("shop", welcome.job, ROWS, os.urandom(32))
-        call_refused(connection, "rows", rows, "This job aligns rows")
-    return said
+    for _ in range(3):
+        guess = RowProof.of(Secret.fresh(), os.urandom(32))
+        claim = msg.Claim("shop", harness.job, ROWS, guess.share, os.urandom(32))
+        yield "prove", claim, "a job accepts only one", msg.Proof
+    yield "rows", msg.Rows("shop", harness.job, ROWS, os.urandom(32)), "This job aligns rows"
 
 
 # Schemas and receipts
 
 
-@MEMBERS.calls("refused: .*(rows|digest|order|job)", harness="release")
-def a_schema_that_does_not_fit(harness: AttackHarness, job: str) -> Calls:
+@MEMBERS.calls("refused: .*(rows|digest|order|job)", when="release")
+def a_schema_that_does_not_fit(harness: AttackHarness, shop: Connection) -> Calls:
     schema = harness.release.schema
     for other, words in (
-        (dataclasses.replace(schema, rows=ROWS + 1), "sent 570 rows; the label party has 569"),
-        (dataclasses.replace(schema, rows=1), "sent 1 rows"),
-        (dataclasses.replace(schema, ids=bytes(32)), "not the label party's in the same order"),
-        (dataclasses.replace(schema, job=OTHER_JOB), f"of job '{OTHER_JOB}'"),
-        (dataclasses.replace(schema, party="telco"), "in the name of 'telco'"),
+        (replace(schema, rows=ROWS + 1), "sent 570 rows; the label party has 569"),
+        (replace(schema, rows=1), "sent 1 rows"),
+        (replace(schema, ids=bytes(32)), "not the label party's in the same order"),
+        (replace(schema, job=OTHER_JOB), f"of job '{OTHER_JOB}'"),
+        (replace(schema, party="telco"), "in the name of 'telco'"),
     ):
         yield "schema", other, words
 
 
-@MEMBERS.add("refused: The schema changed during the job", harness="release")
-def a_schema_that_changes_in_mid_job(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, _):
-        schema = harness.announced(connection).schema
-        connection.call("schema", schema, msg.Ack)  # repeated: nothing happens
-        other = dataclasses.replace(schema, columns=schema.columns[::-1])
-        return call_refused(connection, "schema", other, "changed during the job")
+@MEMBERS.calls("refused: The schema changed during the job", when="release")
+def a_schema_that_changes_in_mid_job(harness: AttackHarness, shop: Connection) -> Calls:
+    schema = harness.announced(shop).schema
+    shop.call("schema", schema, msg.Ack)  # repeated: nothing happens
+    yield "schema", replace(schema, columns=schema.columns[::-1]), "changed during the job"
 
 
-@MEMBERS.calls("refused: A column's name or category has an invisible character", harness="release")
-def names_that_steer_a_terminal(harness: AttackHarness, job: str) -> Calls:
+@MEMBERS.calls("refused: A column's name or category has an invisible character", when="release")
+def names_that_steer_a_terminal(harness: AttackHarness, shop: Connection) -> Calls:
     """Send names that would clear the line of the true promise, or reverse its order."""
-    schema = harness.release.schema
     for name in ("\x1b[1A\x1b[2K", "a\nb: at most 0.1", "a\u202eb", "a\u200bb", "\x9b2J"):
-        spec = json.loads(schema.columns[0].spec) | {"name": name}
-        columns = (msg.ColumnSchema(json.dumps(spec)), *schema.columns[1:])
-        yield "schema", dataclasses.replace(schema, columns=columns), "invisible character"
+        yield "schema", renamed(harness.release.schema, name), "invisible character"
 
 
-@MEMBERS.calls("refused: .*receipt", harness="release")
-def receipts_that_are_not_its_own(harness: AttackHarness, job: str) -> Calls:
+@MEMBERS.calls("refused: .*receipt", when="release")
+def receipts_that_are_not_its_own(harness: AttackHarness, shop: Connection) -> Calls:
     own = harness.release.receipt
-    other = harness.identity("telco").sign(job, own.entry, own.head)
+    other = harness.identity("telco").sign(harness.job, own.entry, own.head)
     for receipt in (
         other,
-        dataclasses.replace(other, party="shop"),
-        dataclasses.replace(own, entry=own.entry + 1),
-        dataclasses.replace(own, head=bytes(32)),
-        new_identity(harness.certs, "shop").sign(job, own.entry, own.head),
-        msg.Receipt("shop", job, own.entry, bytes(32), b"no certificate", b""),
+        replace(other, party="shop"),
+        replace(own, entry=own.entry + 1),
+        replace(own, head=bytes(32)),
+        new_identity(harness.certs, "shop").sign(harness.job, own.entry, own.head),
+        msg.Receipt("shop", harness.job, own.entry, bytes(32), b"no certificate", b""),
     ):
         yield "receipt", receipt, "receipt"
 
 
-@MEMBERS.add("refused: The receipt is older", harness="release")
-def an_outdated_receipt(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: The receipt is older", when="release")
+def an_outdated_receipt(harness: AttackHarness, shop: Connection) -> Calls:
     """Send a receipt that the shop signed when its ledger had fewer entries."""
-    with harness.hands() as (connection, welcome):
-        harness.announced(connection)
-        old = harness.identity().sign(welcome.job, harness.release.receipt.entry - 1, bytes(32))
-        return call_refused(connection, "receipt", old, "older than one")
+    entry = harness.announced(shop).receipt.entry - 1
+    yield "receipt", harness.identity().sign(harness.job, entry, bytes(32)), "older than one"
 
 
-@MEMBERS.add("refused: . of 2 columns have arrived", harness="release")
-def an_end_before_all_columns_arrived(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
-        harness.announced(connection)
-        end = msg.Ack(welcome.job, "sent")
-        return call_refused(connection, "sent", end, "of 2 columns have arrived")
+@MEMBERS.calls("refused: .*'telco'", when="release")
+def replayed_messages_of_this_job(harness: AttackHarness, shop: Connection) -> Calls:
+    """Replay its own messages, which change nothing, and another party's, which are refused."""
+    release = harness.announced(shop)
+    with harness.nothing_kept():
+        harness.announced(shop)
+        harness.announced(shop)
+    yield "schema", replace(release.schema, party="telco"), "in the name of 'telco'"
+    theirs = harness.identity("telco").sign(harness.job, release.receipt.entry, bytes(32))
+    yield "receipt", theirs, "receipt is not from"
 
 
-@MEMBERS.calls("refused: These split values were not requested", harness="release")
-def split_values_that_nobody_asked_for(harness: AttackHarness, job: str) -> Calls:
-    yield "answer", msg.SplitValues(job, bytes(32), ()), "not requested"
+@MEMBERS.calls("refused: . of 2 columns have arrived", when="release")
+def an_end_before_all_columns_arrived(harness: AttackHarness, shop: Connection) -> Calls:
+    harness.announced(shop)
+    yield "sent", msg.Ack(harness.job, "sent"), "of 2 columns have arrived"
+
+
+@MEMBERS.calls("refused: These split values were not requested", when="release")
+def split_values_that_nobody_asked_for(harness: AttackHarness, shop: Connection) -> Calls:
+    yield "answer", msg.SplitValues(harness.job, bytes(32), ()), "not requested"
 
 
 # Floods, and messages that are too large
 
 
-@MEMBERS.add("cut off: A message is larger than any")
-def a_huge_message(harness: AttackHarness) -> str:
+@MEMBERS.calls("cut off: A message is larger than any")
+def a_huge_message(harness: AttackHarness, shop: Connection) -> Calls:
     """Send 700 MB in one message to a server with 512 MB, which closes the connection early."""
-    with harness.hands() as (connection, _):
-        return refused(
-            lambda: raw_action(connection, "hello", bytes(700_000_000)),
-            "hung up|[Ss]tream removed|[Cc]onnection reset|[Bb]roken pipe",
-        )
+    words = "hung up|[Ss]tream removed|[Cc]onnection reset|[Bb]roken pipe"
+    yield "hello", bytes(700_000_000), words
 
 
-@MEMBERS.add("refused: A message of .* bytes is too large")
-def a_large_message(harness: AttackHarness) -> str:
+@MEMBERS.calls("refused: A message of .* bytes is too large")
+def a_large_message(harness: AttackHarness, shop: Connection) -> Calls:
     """Send a message ten times as large as any valid one."""
-    with harness.hands() as (connection, _):
-        return refused(lambda: raw_action(connection, "hello", bytes(40_000_000)), "too large")
+    yield "hello", bytes(40_000_000), "too large"
 
 
 @MEMBERS.add("flood: Party 'shop' has 16 calls open already")
@@ -301,9 +274,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     """Open hundreds of calls over hand-made HTTP/2 that never lets the server send answers."""
     with harness.hands() as (_, welcome):
         job, session = msg.encode(msg.Poll(welcome.job)), welcome.session.hex()
-    kit = harness.certs / "shop"
-    with http2_frames.connected(harness.address, kit, buffer=4096) as end:
-        end.sendall(http2_frames.opening(window=0))
+    with harness.http2(window=0, buffer=4096) as end:
         with contextlib.suppress(OSError):  # the server may close it before all are sent
             for number in range(300):
                 end.sendall(http2_frames.action(1 + 2 * number, "aligned", job, session))
@@ -314,9 +285,7 @@ def a_reader_that_does_not_read(harness: AttackHarness) -> str:
 @MEMBERS.add("cut off: Calls were opened without naming a method")
 def a_thousand_calls_that_never_name_a_method(harness: AttackHarness) -> str:
     """Open calls over one connection without naming a method; each would occupy a thread."""
-    kit = harness.certs / "shop"
-    with http2_frames.connected(harness.address, kit) as end:
-        end.sendall(http2_frames.opening())
+    with harness.http2() as end:
         with contextlib.suppress(OSError):
             end.sendall(b"".join(http2_frames.headers(1 + 2 * n, "DoPut") for n in range(1000)))
         end.settimeout(9.0)
@@ -326,9 +295,7 @@ def a_thousand_calls_that_never_name_a_method(harness: AttackHarness) -> str:
 @MEMBERS.add("cut off|refused")
 def a_very_slow_sender(harness: AttackHarness) -> str:
     """Send a few single bytes with pauses, which occupies only the sender's own connection."""
-    kit = harness.certs / "shop"
-    with http2_frames.connected(harness.address, kit) as end:
-        end.sendall(http2_frames.opening())
+    with harness.http2() as end:
         message = http2_frames.action(1, "hello", bytes(1000))
         for byte in message[:3]:
             end.sendall(bytes([byte]))

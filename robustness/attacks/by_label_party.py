@@ -30,7 +30,7 @@ from opboost.psi.point_matching import PointList
 from opboost.psi.row_keys import Normalisation, key_digests, row_keys
 from opboost.psi.table_keys import Keys
 from opboost.transport.shared.tls import Identity
-from robustness.attacks.attack_harness import Outcome, suffered_command
+from robustness.attacks.attack_harness import OTHER_JOB, POINT, Outcome, When, suffered_command
 from robustness.attacks.by_outsiders import lax_identity
 from robustness.command_line import run as cli
 from robustness.party_processes import IDS, ROWS, federation, identity_of, new_identity
@@ -49,8 +49,7 @@ class Impostor(flight.FlightServerBase):
         self.job, self.lies = job, lies
         self.steps: list[str] = []
         self.columns: list[int] = []
-        self.theirs: msg.Points | None = None
-        self.raised: msg.Points | None = None
+        self.points: dict[str, msg.Points] = {}
         self.certificate, self.true = identity.cert, b""
         self.over = threading.Event()
         digests = key_digests(row_keys([IDS.to_pylist()], ["id"], Normalisation()))
@@ -99,23 +98,18 @@ class Impostor(flight.FlightServerBase):
 
     def _points(self, body: bytes) -> msg.Ack:
         points = msg.decode(body, msg.Points)
-        if points.step == "feature":
-            self.theirs = points
-        else:
-            self.raised = points
+        self.points[points.step] = points
         return msg.Ack(self.job, points.step, (0,))
 
     def aligned(self) -> msg.Ack | msg.Aligned:
         """Return which rows are common once all points have arrived."""
-        if self.theirs is None:
-            return msg.Ack(self.job, "feature")
-        if self.raised is None:
-            return msg.Ack(self.job, "raised")
-        theirs = self.theirs
+        for step in ("feature", "raised"):
+            if step not in self.points:
+                return msg.Ack(self.job, step)
         self.side.forget_theirs()
         with PointList() as raised, PointList() as doubled:
-            raised.add(self.raised.points)
-            doubled.add(self.side.doubled(theirs))
+            raised.add(self.points["raised"].points)
+            doubled.add(self.side.doubled(self.points["feature"]))
             match = self.side.met(raised, doubled)
         return match.told(self.job, match.rows, self.proof.share)
 
@@ -123,13 +117,12 @@ class Impostor(flight.FlightServerBase):
         """Return the proof that it knows the common rows."""
         return msg.Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
 
-    def everybody(self, theirs: msg.Points) -> msg.Aligned:
+    def everybody(self) -> msg.Aligned:
         """Return an answer that calls all of the party's rows common without knowing them."""
-        bitmap = packed(np.arange(theirs.total), theirs.total)
+        tag, total = self.points["feature"].tag, self.points["feature"].total
+        bitmap = packed(np.arange(total), total)
         self.proof = RowProof.of(self.proof.secret, bytes(32))
-        return msg.Aligned(
-            self.job, theirs.tag, theirs.total, theirs.total, bitmap, self.proof.share
-        )
+        return msg.Aligned(self.job, tag, total, total, bitmap, self.proof.share)
 
     def query(self, codes: tuple[int, ...] = (1, 3)) -> msg.SplitQuery | msg.Farewell:
         """Return the split query until it is answered, then a farewell."""
@@ -148,23 +141,22 @@ class Lie:
 
     name: str
     lies: dict[str, Answers]
-    status: int
     words: str
+    status: int = 4
     released: bool = False
     """Whether columns may have been drawn before the lie arrives."""
     align: str = "given"
     certificate: str = LABEL_PARTY
-    harness: str = "any"
-
-
-def says(*messages: Any) -> Answers:
-    return lambda impostor, body: [
-        msg.encode(m(impostor)) if callable(m) else msg.encode(m) for m in messages
-    ]
+    when: When = "any"
 
 
 def sends(data: bytes) -> Answers:
     return lambda impostor, body: [data]
+
+
+def says(message: Any) -> Answers:
+    """Answer with a message, or with the one that a function returns for the impostor."""
+    return lambda impostor, body: [msg.encode(message(impostor) if callable(message) else message)]
 
 
 def raises(error: Exception) -> Answers:
@@ -229,74 +221,70 @@ def cuts(*columns: msg.Cuts) -> Callable[[Impostor], msg.SplitQuery]:
 
 
 PROVE = "does not prove that it has the rows"
-OTHER = "20200101T000000Z-00000000"
+NO_TLS = "TLS|hung up|reached"
 LIES = (
-    Lie("the label party's certificate is another party's", {}, 4, "TLS|hung up|reached",
-        certificate="telco"),
-    Lie("the label party's certificate is of another authority", {}, 4, "TLS|hung up|reached",
-        certificate="forged"),
-    Lie("the label party's certificate names it only as its subject", {}, 4, "is for nobody",
+    Lie("the label party's certificate is another party's", {}, NO_TLS, certificate="telco"),
+    Lie("the label party's certificate is of another authority", {}, NO_TLS, certificate="forged"),
+    Lie("the label party's certificate names it only as its subject", {}, "is for nobody",
         certificate="lax"),
     Lie("the true certificate shown by somebody who lacks its key",
-        {"hello": challenge(lambda i: i.true)}, 4, "TLS|hung up|reached", certificate="lax"),
+        {"hello": challenge(lambda i: i.true)}, NO_TLS, certificate="lax"),
     Lie("the true certificate followed by the attacker's own",
-        {"hello": challenge(lambda i: i.true + i.certificate)}, 4, "TLS|hung up|reached",
-        certificate="lax"),
-    Lie("a login that is never accepted", {"rows": raises(LOGGED_OUT)}, 4,
+        {"hello": challenge(lambda i: i.true + i.certificate)}, NO_TLS, certificate="lax"),
+    Lie("a login that is never accepted", {"rows": raises(LOGGED_OUT)},
         "has not logged in|reached"),
-    Lie("a job number of another job file", {"login": says(msg.Welcome(OTHER, bytes(32), b""))}, 4,
-        "does not belong to this job file"),
-    Lie("a job number that names a folder", {"login": says(msg.Ack("../../etc", "hello"))}, 4,
+    Lie("a job number of another job file",
+        {"login": says(msg.Welcome(OTHER_JOB, bytes(32), b""))}, "does not belong to this job file"),
+    Lie("a job number that names a folder", {"login": says(msg.Ack("../../etc", "hello"))},
         "unexpected kind"),
-    Lie("an answer that is no message", {"rows": sends(b"\0" * 500)}, 4, "not an OpBoost message"),
+    Lie("an answer that is no message", {"rows": sends(b"\0" * 500)}, "not an OpBoost message"),
     Lie("an answer of another kind",
-        {"schema": says(lambda i: msg.Welcome(i.job, bytes(32), b""))}, 4,
+        {"schema": says(lambda i: msg.Welcome(i.job, bytes(32), b""))},
         "unexpected kind", released=True),
-    Lie("a call that ends without an answer", {"rows": lambda i, b: []}, 4,
+    Lie("a call that ends without an answer", {"rows": lambda i, b: []},
         "no answer, or more than one"),
-    Lie("answers without end", {"rows": endless}, 4, "no answer, or more than one"),
-    Lie("an answer of 500 MB", {"rows": sends(bytes(500_000_000))}, 4, "larger than"),
-    Lie("a label party that never answers", {"rows": silence}, 4, "did not answer|reached"),
-    Lie("words that steer a terminal", {"rows": raises(STEERING)}, 4,
-        r"refused: No\.[^\x1b\x07]*$"),
-    Lie("words without end", {"rows": raises(flight.FlightServerError("No. " * 100_000))}, 4,
+    Lie("answers without end", {"rows": endless}, "no answer, or more than one"),
+    Lie("an answer of 500 MB", {"rows": sends(bytes(500_000_000))}, "larger than"),
+    Lie("a label party that never answers", {"rows": silence}, "did not answer|reached"),
+    Lie("words that steer a terminal", {"rows": raises(STEERING)}, r"refused: No\.[^\x1b\x07]*$"),
+    Lie("words without end", {"rows": raises(flight.FlightServerError("No. " * 100_000))},
         r"refused: (No\. ?)+$|reached"),
-    Lie("points of another job", {"want": bad_points(lambda p: replace(p, job=OTHER))}, 4,
+    Lie("points of another job", {"want": bad_points(lambda p: replace(p, job=OTHER_JOB))},
         "another job or step", align="psi"),
     Lie("points that are not on the curve",
-        {"want": bad_points(lambda p: replace(p, points=p.points[:-32] + b"\2" + bytes(31)))}, 4,
+        {"want": bad_points(lambda p: replace(p, points=p.points[:-32] + POINT))},
         "does not lie on the curve", align="psi"),
     Lie("the same point again and again",
-        {"want": bad_points(lambda p: replace(p, points=p.points[:32] * ROWS))}, 4, "occurs twice",
+        {"want": bad_points(lambda p: replace(p, points=p.points[:32] * ROWS))}, "occurs twice",
         align="psi"),
     Lie("another piece of points than asked for",
         {"want": bad_points(lambda p: replace(p, total=9000, piece=1, points=p.points[:32] * 808))},
-        4, "piece of points that was not requested", align="psi"),
+        "piece of points that was not requested", align="psi"),
     Lie("more points than the party aligns",
         {"want": bad_points(
             lambda p: replace(p, total=6_000_000, points=(p.points * 15)[: 32 * 8192]))},
-        3, "6,000,000", align="psi"),
-    Lie("common rows that it cannot know",
-        {"aligned": aligned(lambda i: i.everybody(i.theirs))}, 4, PROVE, align="psi"),
+        "6,000,000", status=3, align="psi"),
+    Lie("common rows that it cannot know", {"aligned": aligned(Impostor.everybody)}, PROVE,
+        align="psi"),
     Lie("the party's own proof of its rows sent back",
-        {"aligned": aligned(lambda i: i.everybody(i.theirs)),
+        {"aligned": aligned(Impostor.everybody),
          "prove": lambda i, b: [msg.encode(msg.Proof(i.job, msg.decode(b, msg.Claim).proof))]},
-        4, PROVE, align="psi"),
-    Lie("half of the common rows, with the proof of all", {"aligned": aligned(half)}, 4, PROVE,
+        PROVE, align="psi"),
+    Lie("half of the common rows, with the proof of all", {"aligned": aligned(half)}, PROVE,
         align="psi"),
     Lie("common rows of other points",
-        {"aligned": aligned(lambda i: replace(i.everybody(i.theirs), tag=bytes(16)))}, 4,
+        {"aligned": aligned(lambda i: replace(i.everybody(), tag=bytes(16)))},
         "about other points", align="psi"),
     Lie("a split query for everything, and then for other cuts",
-        {"poll": twice(everything, cuts(msg.Cuts(0, (2,))))}, 3, "a second, different split query",
-        released=True),
+        {"poll": twice(everything, cuts(msg.Cuts(0, (2,))))}, "a second, different split query",
+        status=3, released=True),
     Lie("a split query of another job",
-        {"poll": says(msg.SplitQuery(OTHER, False, (msg.Cuts(0, (1,)),)))}, 4,
+        {"poll": says(msg.SplitQuery(OTHER_JOB, False, (msg.Cuts(0, (1,)),)))},
         "split query is for another job", released=True),
     Lie("a split query for codes that do not exist",
-        {"poll": says(cuts(msg.Cuts(0, (1, 10_000))))}, 4, "names code 10000", released=True),
+        {"poll": says(cuts(msg.Cuts(0, (1, 10_000))))}, "names code 10000", released=True),
     Lie("a split query for a column that does not exist",
-        {"poll": says(cuts(msg.Cuts(77, (1,))))}, 4, "names column 77", released=True),
+        {"poll": says(cuts(msg.Cuts(77, (1,))))}, "names column 77", released=True),
 )  # fmt: skip
 
 

@@ -23,12 +23,13 @@ from opboost.transport.shared.tls import SESSION, Identity
 from opboost_lab.counting_proxy import CountingProxy
 from robustness.attacks import http2_frames
 from robustness.attacks.attack_harness import (
+    POINT,
     AcceptedError,
     Attack,
     AttackHarness,
     Attacks,
     call_refused,
-    put,
+    put_refused,
     refused,
 )
 from robustness.party_processes import ROWS, job_hash, new_identity, shaken_hands
@@ -179,12 +180,12 @@ def ended(connection: socket.socket) -> str:
 
 def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str:
     """Try every call of a party with a valid message, with and without a made-up session."""
-    job, words = harness.job.name, "has not logged in"
+    job, words = harness.job, "has not logged in"
     messages: dict[str, Any] = {
         "want": msg.PointsQuery(job, 0),
-        "points": msg.Points(job, "feature", bytes(16), 1, 0, b"\2" + bytes(31)),
+        "points": msg.Points(job, "feature", bytes(16), 1, 0, POINT),
         "aligned": msg.Poll(job),
-        "prove": msg.Claim("shop", job, ROWS, b"\2" + bytes(31), bytes(32)),
+        "prove": msg.Claim("shop", job, ROWS, POINT, bytes(32)),
         "rows": msg.Rows("shop", job, ROWS, bytes(32)),
         "schema": msg.Poll(job),
         "receipt": harness.identity().sign(job, 10**6, bytes(32)),
@@ -197,7 +198,7 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
         connection._headers[1:] = [(SESSION.encode(), made_up.encode())] if made_up else []
         for step, message in messages.items():
             said = call_refused(connection, step, message, words)
-        refused(lambda: put(connection, (job, "0"), FIELDS), words)
+        put_refused(connection, (job, "0"), words, FIELDS)
     return said
 
 
@@ -248,9 +249,8 @@ def the_session_of_another_party(harness: AttackHarness) -> str:
 @STRANGERS.add("refused: A connection ended before any call")
 def garbage_inside_tls(harness: AttackHarness) -> str:
     """Send garbage after a handshake with a true certificate."""
-    with http2_frames.connected(harness.address, harness.certs / "shop") as end:
+    with harness.http2() as end:
         end.settimeout(20)
-        end.sendall(http2_frames.opening())
         time.sleep(0.2)
         end.sendall(os.urandom(20_000))
         return ended(end)

@@ -62,7 +62,7 @@ def tried(
     while len(outcomes) < count:
         some = rng.sample(known, min(len(known), count - len(outcomes)))
         with tempfile.TemporaryDirectory() as folder, victim(Path(folder)) as suffering:
-            for attack in sorted(some, key=lambda a: rng.uniform(*places[a.harness])):
+            for attack in sorted(some, key=lambda a: rng.uniform(*places[a.when])):
                 outcomes.append(suffering.suffered(attack))
                 told(outcomes[-1])
             finished &= suffering.finish()

@@ -21,7 +21,7 @@ from opboost.transport.shared.bundle_chain import BundleChain
 from opboost.transport.shared.bundle_file import MARK, Header, open_bundle, signed_text, with_length
 from opboost.transport.shared.bundle_steps import Tools, check_items, check_sizes, pair_of
 from opboost.transport.shared.tls import Identity, check_certificate, check_receipt, read_identity
-from robustness.bundle_office import Office
+from robustness.bundle_office import Office, extracted
 from robustness.fuzz.mutate import spoilt, spoilt_json
 from robustness.fuzz.target import FuzzDrill, Target, holds, of_files
 from robustness.fuzz.targets.config import der_of, pem_of
@@ -98,9 +98,7 @@ def _prepare_outside(home: Path) -> FuzzDrill:
         bundle = open_bundle(file, tools.identity.ca)
         holds(Header.from_bytes(bundle.header.to_bytes()) == bundle.header, "a header changes")
         check_sizes(bundle)
-        shutil.rmtree(inside, ignore_errors=True)
-        inside.mkdir()
-        bundle.extract(tools.key, inside)
+        extracted(bundle, tools.key, inside)
         talk.check(bundle, "finish", 6)
         check_items(inside, ["answer"])
 
@@ -113,10 +111,8 @@ def _prepare_inside(number: int, home: Path) -> FuzzDrill:
     bank, tools = _label_party(folder)
     bundle = open_bundle(made[number], tools.identity.ca)
     opened, inside = home / "opened", home / "inside"
-    opened.mkdir()
     job = label_bundles.BundleJob(bank, bank.state / bundle.header.job, tools)
-    bundle.extract(tools.key, opened, job.intake.unlocked(bundle.header)[1])
-    items = {file.name: file.read_bytes() for file in sorted(opened.iterdir())}
+    items = extracted(bundle, tools.key, opened, job.intake.unlocked(bundle.header)[1])
     streams = [data for name, data in items.items() if name.endswith(".arrow")]
     others = streams or list(items.values())
 
@@ -139,10 +135,8 @@ def _prepare_query(home: Path) -> FuzzDrill:
     folder, made = _made(home)
     shop = load_feature(folder / "shop" / "shop.toml")
     tools = Tools.of(shop.tls, "shop")
-    opened = home / "opened"
-    opened.mkdir()
-    open_bundle(made[5], tools.identity.ca).extract(tools.key, opened)
-    good = (opened / "query").read_bytes()
+    query = open_bundle(made[5], tools.identity.ca)
+    good = extracted(query, tools.key, home / "opened")["query"]
     party = feature_party(shop, open_ledger(shop.ledger))
 
     def feed(data: bytes) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sklearn.datasets import load_breast_cancer
 
 from opboost.config.job_file import load_job
-from opboost.demo.local_federation import LABEL_PARTY, write_federation
+from opboost.demo.local_federation import LABEL_PARTY, free_port, write_federation
 from opboost.errors import OpBoostError
 from opboost.protocol.messages import Hello
 from opboost.transport.feature.label_connection import Connection
@@ -47,10 +47,7 @@ def federation(folder, parties=("shop", "telco"), rows=ROWS, **settings):
 
 
 class Party:
-    """The process of a party, with the interface of ``subprocess.Popen``.
-
-    It is forked from a process that has already loaded the program (robustness/prefork_server.py).
-    """
+    """A party's process, forked from the prefork server, with the methods of ``Popen``."""
 
     def __init__(self, command, folder=None):
         self._folder = Path(tempfile.mkdtemp(prefix="opboost-party-"))
@@ -83,6 +80,53 @@ class Party:
             self._told = self._data.read_text(), self._said.read_text()
             shutil.rmtree(self._folder)
         return self._told
+
+
+class StartedParties:
+    """The parties of a federation as processes that can be started, killed and restarted.
+
+    ``where`` holds the address to which each feature party connects.
+    """
+
+    def __init__(self, made):
+        self.federation, self.folder, self.processes = made, made.folder, {}
+        self.listen()
+
+    def listen(self):
+        """Let the label party listen on its own port."""
+        self.address = f"127.0.0.1:{free_port()}"
+        self.configure(LABEL_PARTY, "listen", f'"{self.address}"')
+        self.where = dict.fromkeys(self.federation.parties, self.address)
+
+    def configure(self, party, setting, value):
+        """Change an existing setting in a party's file."""
+        file = self.federation.config(party)
+        file.write_text(re.sub(f"{setting} = .*", f"{setting} = {value}", file.read_text()))
+
+    def command(self, party, *more):
+        """Return the command that starts a party."""
+        connect = [] if party == LABEL_PARTY else ["--connect", self.where[party]]
+        return self.federation.command(party, *connect, *more)
+
+    def start(self, party):
+        """Start or restart a party."""
+        raise NotImplementedError
+
+    def start_all(self):
+        for party in (LABEL_PARTY, *self.federation.parties):
+            self.start(party)
+
+    def kill(self, party):
+        """Kill a party with ``kill -9``; return whether its process was still there."""
+        process = self.processes[party]
+        alive = process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+        return alive
+
+    def stop(self):
+        for party in self.processes:
+            self.kill(party)
 
 
 def joined(made, address, *more, parties=None):

@@ -35,7 +35,7 @@ def waited(there: Callable[[], T], seconds: float, pause: float = 0.05) -> T:
 
 
 class Process:
-    """A party's process, with the methods of ``subprocess.Popen``."""
+    """A party's process, with methods of ``subprocess.Popen``."""
 
     def __init__(self, pid: int, status: Path) -> None:
         self.pid, self._status = pid, status
@@ -44,7 +44,7 @@ class Process:
     def poll(self) -> int | None:
         if self.returncode is None and self._status.exists():
             self.returncode = int(self._status.read_text())
-            self._status.unlink()  # a later process may get the same number
+            self._status.unlink()  # a later process may get the same ID
         return self.returncode
 
     def wait(self, timeout: float) -> int:
@@ -86,7 +86,7 @@ class PreforkServer:
         data: Path | None = None,
         absent: Sequence[str] = (),
     ) -> Process:
-        """Run the command line, and append its messages and its output to files.
+        """Run a command line, and append its messages and its output to files.
 
         Packages that are ``absent`` cannot be imported, as if they were not installed.
         """
@@ -144,7 +144,7 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _note_ended(statuses: Path, *_: object) -> None:
-    """Write the exit status of every ended child to a file named after its process number."""
+    """Write the exit status of every ended child to a file named after its process ID."""
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             part = statuses / f"{ended[0]}.part"

@@ -1,4 +1,4 @@
-"""A label party under attack: run real processes, measure each attack's cost, serve others.
+"""Run a label party, attack it, and measure what each attack costs it and the honest party.
 
 The parties are ``opboost serve`` with mutual TLS and private alignment; ``shop``, whose certificate
 is valid and which attacks; ``telco``, which is honest; and ``former``, which was revoked.
@@ -15,9 +15,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,8 +43,8 @@ LIMIT_MB = 512
 """The label server's ``memory_mb`` during the attacks."""
 
 GATE_MB, LABEL_MB, DISK = 250 + LIMIT_MB, 450, 2_000_000
-"""Bounds: resident memory of the label server and of the label party's process; bytes that one
-attack may leave in the label party's state, its log included."""
+"""Bounds: megabytes of the label server and of the attacked party's other process; bytes that one
+attack may leave in the party's state, its log included."""
 
 LABEL_SERVER = "opboost.transport.label.label_server"
 OTHER_JOB = "20200101T000000Z-00000000"
@@ -197,7 +198,7 @@ class AttackHarness:
 
     @contextmanager
     def hands(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
-        """Yield a logged-in connection, by default of the shop; retry for a while."""
+        """Yield a connection with a session, by default of the shop; retry for a while."""
         end = time.monotonic() + PATIENCE
         who = identity or self.identity()
         while True:
@@ -213,7 +214,7 @@ class AttackHarness:
 
     @contextmanager
     def without_session(self, identity: Identity) -> Iterator[Connection]:
-        """Yield a connection over which nobody has logged in."""
+        """Yield a connection of the shop without a session."""
         with closing(Connection(self.address, "shop", LABEL_PARTY, identity)) as connection:
             yield connection
 
@@ -254,7 +255,7 @@ class AttackHarness:
 
     @cached_property
     def release(self) -> HonestRelease:
-        """Align with the honest party as an honest shop would, and desensitise."""
+        """Align and desensitise as an honest shop would."""
         leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
         self._helpers.append(started_process(leaving))
         config = load_feature(self.made.config("shop"))
@@ -273,7 +274,7 @@ class AttackHarness:
         return self.release
 
     def finish(self) -> bool:
-        """Let both parties join honestly; return whether the model is written."""
+        """Let both parties join honestly; return whether they and the label party finish."""
         for helper in self._helpers:
             helper.communicate(timeout=60)
         self._helpers.clear()
@@ -287,7 +288,7 @@ class AttackHarness:
         return [json.loads(line) for text in texts for line in text.splitlines()]
 
     def label_server(self) -> int:
-        """Return the label server's process number."""
+        """Return the label server's process ID."""
         number = waited(lambda: child_of(self.process.pid, LABEL_SERVER), PATIENCE)
         if number is None:
             raise AcceptedError("The label server is not running.")
@@ -323,10 +324,7 @@ class AttackHarness:
 
     @contextmanager
     def honest_calls(self) -> Iterator[list[float]]:
-        """Let the honest party connect repeatedly, and once more after the block.
-
-        Yield the seconds that each connection took, infinity if it failed.
-        """
+        """Connect as the honest party until after the block; yield the seconds that it takes."""
         waits: list[float] = []
         over = threading.Event()
 
@@ -342,14 +340,13 @@ class AttackHarness:
             while not over.wait(0.2):
                 connect()
 
-        thread = threading.Thread(target=go_on)
-        thread.start()
-        try:
-            yield waits
-        finally:
-            over.set()
-            thread.join()
-            connect()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(go_on)
+            try:
+                yield waits
+            finally:
+                over.set()
+        connect()
 
     def _told(self, before: list[dict[str, Any]], words: str) -> tuple[str, bool]:
         """Return the log line about an attack, once it is written, and whether the server died."""
@@ -446,12 +443,11 @@ class Attacks(list[Attack]):
     def calls(self, log: str, *, when: When = "any") -> Any:
         """Add a function that yields calls of the shop."""
 
-        def added(made: Callable[[AttackHarness, Connection], Calls]) -> Any:
-            @wraps(made)
+        def added(made: Callable[[AttackHarness, Connection], Calls]) -> None:
             def run(harness: AttackHarness) -> str:
                 with harness.hands() as (shop, _):
                     return [call_refused(shop, *call) for call in made(harness, shop)][-1]
 
-            return self.add(log, when=when)(run)
+            self.append(Attack(made.__name__.replace("_", " "), when, log, run))
 
         return added

@@ -138,11 +138,8 @@ def a_column_at_another_path(harness: AttackHarness) -> str:
 
 @STREAMS.add("refused: Column 1 arrived again with different codes", when="release")
 def a_column_sent_again_with_other_codes(harness: AttackHarness) -> str:
-    """Repeat a column unchanged, which has no effect, then with other codes.
-
-    It is the second column, because other attacks need the first.
-    """
-    stream = Stream.of(harness, 1)
+    """Repeat a column unchanged, which has no effect, then with other codes."""
+    stream = Stream.of(harness, 1)  # other attacks need the first column
     other, words = stream.schema(digest=bytes(32)), "arrived again with"
     with harness.hands() as (connection, _):
         file = harness.announced(connection).files[1]

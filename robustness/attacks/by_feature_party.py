@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 import opboost as op
-from opboost.parties.alignment import PsiPeer, kept_secret
+from opboost.parties.alignment import PsiPeer
 from opboost.parties.row_proof import RowProof
 from opboost.protocol import messages as msg
 from opboost.psi.blinding import Secret
@@ -34,6 +33,7 @@ from robustness.party_processes import ROWS, new_identity
 from robustness.prefork_server import waited
 
 MEMBERS = Attacks()
+RULES = op.AlignRules()
 
 
 @MEMBERS.calls("refused: .*altered|not an OpBoost message")
@@ -87,13 +87,6 @@ def fetching_data_of_another_party(harness: AttackHarness, shop: Connection) -> 
 # Points
 
 
-def points_of(job: str, keys: Iterable[bytes]) -> msg.Points:
-    """Return valid points under a secret of the attacker."""
-    side = PsiPeer(job, "feature", kept_secret(None), key_digests(list(keys)), op.AlignRules())
-    (piece,) = side.pieces()
-    return piece
-
-
 @MEMBERS.calls("refused: .*points", when="points")
 def points_that_nobody_expects(harness: AttackHarness, shop: Connection) -> Calls:
     job, tag = harness.job, bytes(16)
@@ -115,10 +108,12 @@ def points_that_are_not_on_the_curve(harness: AttackHarness, shop: Connection) -
 
 @MEMBERS.calls("refused: Piece 0 arrived again with different points", when="points")
 def points_that_change(harness: AttackHarness, shop: Connection) -> Calls:
-    good = points_of(harness.job, [b"a", b"b"])
+    good, more = (
+        next(PsiPeer(harness.job, "feature", Secret.fresh(), key_digests(keys), RULES).pieces())
+        for keys in ([b"a", b"b"], [b"a", b"b", b"c"])
+    )
     shop.call("points", good, msg.Ack)
     shop.call("points", good, msg.Ack)  # repeated: nothing happens
-    more = points_of(harness.job, [b"a", b"b", b"c"])
     turned = good.points[32:] + good.points[:32]
     yield "points", replace(good, tag=bytes(16)), "under another secret arrived before"
     yield "points", replace(more, tag=good.tag), "of another set"

@@ -76,9 +76,6 @@ class Impostor(flight.FlightServerBase):
             yield flight.Result(pa.py_buffer(answer))
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        self.steps.append("codes")
-        if "codes" in self.lies:
-            list(self.lies["codes"](self, b""))
         for _ in reader:
             pass
         self.columns.append(Outline.unpacked(reader.schema.metadata[b"opboost"]).symbols)
@@ -150,13 +147,14 @@ class Lie:
     when: When = "any"
 
 
-def sends(data: bytes) -> Answers:
-    return lambda impostor, body: [data]
-
-
 def says(message: Any) -> Answers:
-    """Answer with a message, or with the one that a function returns for the impostor."""
-    return lambda impostor, body: [msg.encode(message(impostor) if callable(message) else message)]
+    """Answer with a message, with bytes, or with what a function returns for the impostor."""
+
+    def said(impostor: Impostor, body: bytes) -> Iterable[bytes]:
+        answer = message(impostor) if callable(message) else message
+        return [answer if isinstance(answer, bytes) else msg.encode(answer)]
+
+    return said
 
 
 def raises(error: Exception) -> Answers:
@@ -234,17 +232,18 @@ LIES = (
     Lie("a login that is never accepted", {"rows": raises(LOGGED_OUT)},
         "has not logged in|reached"),
     Lie("a job number of another job file",
-        {"login": says(msg.Welcome(OTHER_JOB, bytes(32), b""))}, "does not belong to this job file"),
+        {"login": says(msg.Welcome(OTHER_JOB, bytes(32), b""))},
+        "does not belong to this job file"),
     Lie("a job number that names a folder", {"login": says(msg.Ack("../../etc", "hello"))},
         "unexpected kind"),
-    Lie("an answer that is no message", {"rows": sends(b"\0" * 500)}, "not an OpBoost message"),
+    Lie("an answer that is no message", {"rows": says(b"\0" * 500)}, "not an OpBoost message"),
     Lie("an answer of another kind",
         {"schema": says(lambda i: msg.Welcome(i.job, bytes(32), b""))},
         "unexpected kind", released=True),
     Lie("a call that ends without an answer", {"rows": lambda i, b: []},
         "no answer, or more than one"),
     Lie("answers without end", {"rows": endless}, "no answer, or more than one"),
-    Lie("an answer of 500 MB", {"rows": sends(bytes(500_000_000))}, "larger than"),
+    Lie("an answer of 500 MB", {"rows": says(bytes(500_000_000))}, "larger than"),
     Lie("a label party that never answers", {"rows": silence}, "did not answer|reached"),
     Lie("words that steer a terminal", {"rows": raises(STEERING)}, r"refused: No\.[^\x1b\x07]*$"),
     Lie("words without end", {"rows": raises(flight.FlightServerError("No. " * 100_000))},

@@ -6,10 +6,10 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.flight as flight
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from opboost.demo.local_federation import LABEL_PARTY
 from opboost.protocol import messages as msg
 from opboost.protocol.column_streams import FIELDS
-from opboost.transport.feature.label_connection import Connection, as_sentences
+from opboost.transport.feature.label_connection import Connection
 from opboost.transport.shared import development_certificates as kits
 from opboost.transport.shared.tls import SESSION, Identity
 from opboost_lab.counting_proxy import CountingProxy
@@ -93,18 +93,8 @@ STRANGERS += [
 
 @STRANGERS.add(HANDSHAKE + "peer did not return a certificate")
 def no_certificate(harness: AttackHarness) -> str:
-    client = flight.FlightClient(
-        f"grpc+tls://{harness.address}",
-        tls_root_certs=harness.identity().ca,
-        override_hostname=LABEL_PARTY,
-    )
-
-    def call() -> None:
-        with as_sentences():
-            list(client.do_action(flight.Action("hello", b"")))
-
-    with contextlib.closing(client):
-        return refused(call, HUNG_UP)
+    with harness.without_session(replace(harness.identity(), cert=b"", key=b"")) as connection:
+        return call_refused(connection, "hello", b"", HUNG_UP)
 
 
 FOR_SHOP = "The certificate is for 'shop', the message from 'telco'"
@@ -133,13 +123,10 @@ def certificates_that_name_a_party_in_another_way(harness: AttackHarness) -> str
 
 @STRANGERS.add(HANDSHAKE)
 def a_replayed_connection(harness: AttackHarness) -> str:
-    """Replay the bytes of an honest party's connections, as recorded on the network.
-
-    A party connects twice: to learn which server answers, and to log in to it.
-    """
+    """Replay the bytes of an honest party's connections, as recorded on the network."""
     with CountingProxy(harness.address, keep=True) as tap:
         shaken_hands(harness.made, tap.address, harness.identity("telco"))[0].close()
-    if len(tap.sent) != 2:
+    if len(tap.sent) != 2:  # to learn which server answers, and to log in to it
         raise AcceptedError(f"The party connected {len(tap.sent)} times.")
     return sent_without_tls(harness, *map(bytes, tap.sent))
 
@@ -204,7 +191,7 @@ def every_step_is_refused(harness: AttackHarness, connection: Connection) -> str
 
 @STRANGERS.add("refused: Party 'shop' has not logged in")
 def calls_after_a_failed_login(harness: AttackHarness) -> str:
-    """Continue after a refused login, in case a handler goes on after its refusal."""
+    """Make calls after a refused login, in case a handler has continued in spite of its refusal."""
     own, other = harness.identity(), harness.identity("telco")
     said_hello = msg.Hello("shop", job_hash(harness.made))
     with harness.nothing_kept(), harness.without_session(own) as connection:
@@ -274,7 +261,7 @@ def a_connection_that_never_identifies_itself(harness: AttackHarness) -> str:
 
 
 def crowd(harness: AttackHarness, connect: Callable[[], socket.socket]) -> str:
-    """Open many connections and hold them; the label party closes most of them."""
+    """Open many connections and keep them; the label party must close most of them."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with contextlib.ExitStack() as stack:

@@ -1,7 +1,6 @@
 """Mechanisms broken on purpose: each makes a sound one's promise but draws differently."""
 
 import threading
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -88,16 +87,14 @@ class TrueFlag(op.WithMissing):
     """A mechanism that reports truthfully whether a value is missing."""
 
     def sample(self, x, missing, rng=None):
-        sound = op.WithMissing(self.mechanism, self.eps_missing, self.constant)
-        return sound.sample(x, missing, rng)[0], np.asarray(missing)
+        return super().sample(x, missing, rng)[0], np.asarray(missing)
 
 
 class OwnBitSet(op.UnaryEncoding):
     """A mechanism that always sets the bit of the row's own category."""
 
     def sample_positions(self, position, rng=None):
-        sound = op.UnaryEncoding(self.categories, self.epsilon, self.kind)
-        bits = sound.sample_positions(position, rng)
+        bits = super().sample_positions(position, rng)
         bits[np.arange(len(bits)), position] = 1
         return bits
 
@@ -106,11 +103,11 @@ class HalfForgotten(op.UnaryEncoding):
     """A mechanism whose level is for one bit, although two bits change."""
 
     def sample_positions(self, position, rng=None):
-        twice = op.UnaryEncoding(self.categories, 2 * self.epsilon, self.kind)
-        return twice.sample_positions(position, rng)
+        return op.UnaryEncoding(self.categories, 2 * self.epsilon, self.kind).sample_positions(
+            position, rng
+        )
 
 
-@dataclass(frozen=True)
 class LargestShown(op.Record):
     """A record mechanism that always releases the column with the largest value."""
 

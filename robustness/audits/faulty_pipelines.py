@@ -61,50 +61,40 @@ def fitted(declared: str, table: pa.Table) -> str:
     return declared.replace("bounds = [0, 3]", f"bounds = [{ends['min']}, {ends['max'] + 1}]")
 
 
-def changed(owner: Any, name: str, made: Callable[[pa.Table, Any], Any]) -> Any:
-    """Return a fault that replaces a method by one made from the table and the old method."""
+def changed(owner: Any, name: str, instead: Callable[..., Any]) -> Any:
+    """Return a fault: ``instead`` gets the table, the method ``name``, and what that would get."""
 
     @contextmanager
     def fault(table: pa.Table) -> Iterator[None]:
-        with mock.patch.object(owner, name, made(table, getattr(owner, name))):
+        method = getattr(owner, name)
+        with mock.patch.object(owner, name, lambda *given: instead(table, method, *given)):
             yield
 
     return fault
 
 
-def true_flag(table: pa.Table, reports: Any) -> Any:
-    def told(self: Any, gone: Any, rng: Any) -> Any:
-        reports(self, gone, rng)
-        return gone
-
-    return told
+def true_flag(table: pa.Table, reports: Any, self: Any, gone: Any, rng: Any) -> Any:
+    reports(self, gone, rng)
+    return gone
 
 
-def padded(table: pa.Table, add_checksum: Any) -> Any:
+def padded(table: pa.Table, add_checksum: Any, path: Path) -> None:
     """Make streams longer for larger values."""
-
-    def sealed(path: Path) -> None:
-        with path.open("ab") as file:
-            file.write(bytes(8 * int(table["pay"][0].as_py())))
-        add_checksum(path)
-
-    return sealed
+    with path.open("ab") as file:
+        file.write(bytes(8 * int(table["pay"][0].as_py())))
+    add_checksum(path)
 
 
-def largest(table: pa.Table, sent: Any) -> Any:
+def largest(table: pa.Table, sent: Any, self: Any, people: Any) -> Any:
     """Send the column with the larger value."""
     age, pay = (np.nan_to_num(table[name].to_numpy()) for name in ("age", "pay"))
-    return lambda self, people: np.column_stack([age >= pay, age < pay])
+    return np.column_stack([age >= pay, age < pay])
 
 
-def sorted_by_value(table: pa.Table, released: Any) -> Any:
+def sorted_by_value(table: pa.Table, released: Any, self: Any, job: str) -> Any:
     """Send streams in an order that depends on the value."""
-
-    def found(self: Any, job: str) -> Any:
-        schema, files = released(self, job)
-        return schema, files[::-1] if table["pay"][0].as_py() > 2 else files
-
-    return found
+    schema, files = released(self, job)
+    return schema, files[::-1] if table["pay"][0].as_py() > 2 else files
 
 
 FAULTY = {

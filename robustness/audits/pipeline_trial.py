@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import math
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -222,7 +223,7 @@ def distribution(
     pipeline: Pipeline, record: Record, key: bytes, chosen: Sequence[bool]
 ) -> dict[Transcript, Fraction]:
     """Return the exact probability of each transcript of a record that sends the chosen columns."""
-    found: dict[Transcript, Fraction] = {}
+    found: dict[Transcript, Fraction] = defaultdict(Fraction)
     table = table_of(record, pipeline.names())
     with pipeline.fault(table):
         plan = pipeline.followed(table)
@@ -230,8 +231,7 @@ def distribution(
         for combined in itertools.product(*outputs):
             chance = math.prod((part[0] for part in combined), start=Fraction(1))
             script = [case for _, part in combined for case in part]
-            seen = transcript(pipeline, table, key, script)
-            found[seen] = found.get(seen, Fraction(0)) + chance
+            found[transcript(pipeline, table, key, script)] += chance
     return found
 
 

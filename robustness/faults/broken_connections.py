@@ -1,7 +1,7 @@
 """Connections that are cut, that go silent without being closed, and that are slow.
 
-Each feature party reaches the label party through a proxy that causes the fault.  Nobody restarts a
-party, so the parties themselves have to notice and to continue.
+Each feature party reaches the label party through a proxy that causes the fault.  No party is
+restarted, so the parties themselves have to notice the fault and continue.
 """
 
 import random
@@ -28,18 +28,14 @@ class Fate:
         self._left, self.silent, self.pace = after, silent, pace
         self._lock, self.fallen = threading.Lock(), False
 
-    def room(self, size: int) -> int:
-        """Return how many of the next bytes pass through."""
+    def passed(self, data: bytes) -> bytes:
+        """Return what gets through of the next bytes; the fault occurs if that is not all."""
         with self._lock:
-            taken = size if self._left is None else min(size, self._left)
-            self._left = None if self._left is None else self._left - taken
-            return taken
-
-    def fall(self) -> int:
-        """Return 1 for the first direction that falls, then 0, to count each fault once."""
-        with self._lock:
-            first, self.fallen = not self.fallen, True
-            return int(first)
+            passed = data[: self._left]
+            if self._left is not None:
+                self._left -= len(passed)
+            self.fallen |= passed != data
+            return passed
 
 
 class Link(CountingProxy):
@@ -47,40 +43,32 @@ class Link(CountingProxy):
 
     def __init__(self, address: str, fate: Callable[[], Fate]) -> None:
         super().__init__(address)
-        self._fate, self.harmed = fate, 0
-        self._ends: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
+        self._fate = fate
+        self.fates: dict[socket.socket, Fate] = {}
 
     def __exit__(self, *error: object) -> None:
         """End every connection, including silent ones."""
         super().__exit__()
-        _shut(*self._ends)
-        for thread in self._threads:
-            thread.join(10)
-        for end in self._ends:
-            end.close()
+        _shut(*self.fates)
 
     def connected(self, near: socket.socket, far: socket.socket) -> None:
-        fate = self._fate()
-        self._ends += [near, far]
-        for ends in ((near, far, fate), (far, near, fate)):
-            self._threads.append(threading.Thread(target=self._harm, args=ends, daemon=True))
-            self._threads[-1].start()
+        self.fates[near] = self.fates[far] = self._fate()
+        super().connected(near, far)
 
-    def _harm(self, source: socket.socket, sink: socket.socket, fate: Fate) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                if fate.pace:
-                    time.sleep(len(data) / fate.pace)
-                room = fate.room(len(data))
-                sink.sendall(data[:room])
-                if room < len(data):
-                    self.harmed += fate.fall()
-                    break
-            while fate.fallen and fate.silent and source.recv(1 << 16):
-                pass  # received, acknowledged, never forwarded
-        if not (fate.fallen and fate.silent):
-            _shut(source, sink)
+    def _carry(self, source: socket.socket, sink: socket.socket, upwards: bool) -> None:
+        fate = self.fates[source]
+        with source:
+            with suppress(OSError):
+                while data := source.recv(1 << 16):
+                    if fate.pace:
+                        time.sleep(len(data) / fate.pace)
+                    sink.sendall(fate.passed(data))
+                    if fate.fallen:
+                        break
+                while fate.fallen and fate.silent and source.recv(1 << 16):
+                    pass  # received, acknowledged, never forwarded
+            if not (fate.fallen and fate.silent):
+                _shut(source, sink)
 
 
 def _shut(*ends: socket.socket) -> None:
@@ -123,10 +111,7 @@ def slow(count: int, seed: int) -> Tally:
 
 
 def _job(fates: dict[str, Iterator[Fate]]) -> tuple[int, list[str]]:
-    """Run a job over links whose connections have these fates.
-
-    Return how many connections were disturbed, and what is wrong afterwards.
-    """
+    """Run a job over links with these fates; return how many faults occurred, and complaints."""
     with staged() as harness, ExitStack() as stack:
         links = {
             party: stack.enter_context(Link(harness.address, fate.__next__))
@@ -136,4 +121,5 @@ def _job(fates: dict[str, Iterator[Fate]]) -> tuple[int, list[str]]:
         harness.be_patient()
         harness.start_all()
         complaints = harness.finished(180) or harness.complaints()
-        return sum(link.harmed for link in links.values()), complaints
+        harmed = {fate for link in links.values() for fate in link.fates.values() if fate.fallen}
+        return len(harmed), complaints

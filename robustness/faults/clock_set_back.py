@@ -32,7 +32,7 @@ def library() -> Path | None:
 
 
 def _lets_sleep(preload: Path) -> bool:
-    """Return whether programs can sleep, which 0.9.10 prevents if the monotonic clock is true."""
+    """Return whether programs can sleep; with 0.9.10 they cannot if the monotonic clock is true."""
     command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
     return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
 
@@ -42,7 +42,7 @@ def _faked(preload: Path, how: str) -> dict[str, str]:
 
 
 def set_back(victim: str) -> Tally:
-    """Kill a party in mid-job and restart it before and within its certificates' validity."""
+    """Kill a party in mid-job and restart it before, and within, its certificate's validity."""
     cases = {f"{victim} {how}": _trial(victim, how) for how in (BEFORE, WITHIN)}
     return counted("clock set back", cases)
 

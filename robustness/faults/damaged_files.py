@@ -23,7 +23,7 @@ POINTS = {
     "asked": "bank/state/*/parties/telco/query",
     "answered": "bank/state/*/parties/shop/answer",
 }
-"""The points at which a job is killed: when a file appears."""
+"""The points at which a job is killed, each with the file that appears there."""
 
 HERE = (LABEL_PARTY, "shop", "keys")
 """The parties whose files are damaged: the label party and one feature party."""
@@ -74,7 +74,7 @@ def _files(folder: Path) -> Iterator[Path]:
         for file in (folder / home).rglob("*"):
             other = home == LABEL_PARTY and "telco" in file.parts
             inputs = file.suffix in (".parquet", ".toml") and file.name != "job.toml"
-            shared = file.name.endswith("-shm")  # SQLite rebuilds it when nobody has it open
+            shared = file.name.endswith("-shm")  # SQLite rebuilds it at the next start
             if file.is_file() and file.stat().st_size and not (other or inputs or shared):
                 yield file
 
@@ -107,10 +107,7 @@ def _outcome(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
 
 
 def _unread_run(harness: FaultsHarness, file: Path, whole: bytes) -> list[str]:
-    """Return complaints unless ``verify`` names a damaged run that the job did not read.
-
-    The run is restored afterwards, so that everything else can be checked.
-    """
+    """Complain unless ``verify`` names a damaged run that the job did not read; restore the run."""
     if file.parent.name != "runs":
         return []
     config = load_feature(harness.federation.config(file.parents[2].name))

@@ -5,9 +5,7 @@ One feature party starts late, so that the others are still running.
 
 import random
 
-from opboost.demo.local_federation import LABEL_PARTY
 from robustness.faults.faults_harness import ALL, PARTIES, staged
-from robustness.prefork_server import prefork_server
 from robustness.tally import Tally, counted
 
 
@@ -29,12 +27,8 @@ def _trial(party: str, late: str, pause: float) -> list[str]:
                 harness.start(name)
         harness.wait(lambda: (harness.home(party) / "state" / "lock").exists())
         harness.wait(lambda: False, pause)
-        first, told = harness.processes[party], harness.folder / "second"
-        command = harness.federation.command(party)
-        if party != LABEL_PARTY:
-            command += ["--connect", harness.address]
-        second = prefork_server().start(command[command.index("opboost") + 1 :], told)
-        status, words, complaints = second.wait(60), told.read_text(), []
+        first, said = harness.processes[party], harness.folder / "second"
+        status, words, complaints = harness.forked(party, said).wait(60), said.read_text(), []
         refused = "Another process is already working in" in words
         clear = refused and str(harness.home(party)) in words
         if status != 2 or not clear:

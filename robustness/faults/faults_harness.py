@@ -6,7 +6,6 @@ and give the same model, byte by byte.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,16 +13,17 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import opboost as op
 from opboost.config.job_file import load_feature, load_label
 from opboost.config.sections import LedgerSection
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation
 from opboost.ledger import Ledger
 from opboost.ledger.open_ledger import open_ledger
 from opboost.ledger.person_totals import totals
@@ -31,7 +31,7 @@ from opboost.ledger.verify_ledger import verify
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label.label_job import label_party, read_data
 from opboost_lab.bench.process_usage import child_of
-from robustness.party_processes import federation
+from robustness.party_processes import StartedParties, federation
 from robustness.prefork_server import Process, prefork_server, waited
 
 PARTIES = ("shop", "telco")
@@ -61,32 +61,17 @@ def _template() -> LocalFederation:
     return made
 
 
-class FaultsHarness:
-    """One job whose parties can be started, killed and restarted.
+class FaultsHarness(StartedParties):
+    """The parties of one job, and checks of the files and messages that they leave.
 
-    ``where`` holds the address to which each feature party connects.  With an ``environment``, a
-    party is not forked but started anew, which takes seconds.
+    With an ``environment``, a party is not forked but started anew, which takes seconds.
     """
 
     def __init__(self, folder: Path) -> None:
         made = _template()
         shutil.copytree(made.folder, folder, dirs_exist_ok=True)
-        self.federation = LocalFederation(folder, made.parties)
-        self.folder = folder
-        self.processes: dict[str, subprocess.Popen[bytes] | Process] = {}
+        super().__init__(LocalFederation(folder, made.parties))
         self.environment: dict[str, str] = {}
-        self.listen()
-
-    def listen(self) -> None:
-        """Let the label party listen on its own port."""
-        self.address = f"127.0.0.1:{free_port()}"
-        self.configure(LABEL_PARTY, "listen", f'"{self.address}"')
-        self.where = dict.fromkeys(PARTIES, self.address)
-
-    def configure(self, party: str, setting: str, value: str) -> None:
-        """Change an existing setting in a party's file."""
-        file = self.federation.config(party)
-        file.write_text(re.sub(f"{setting} = .*", f"{setting} = {value}", file.read_text()))
 
     def be_patient(self) -> None:
         """Let feature parties try to reach the label party for as long as it takes."""
@@ -96,33 +81,23 @@ class FaultsHarness:
     def home(self, party: str) -> Path:
         return self.folder / party
 
-    def start(self, party: str) -> subprocess.Popen[bytes] | Process:
-        """Start or restart a party."""
-        process: subprocess.Popen[bytes] | Process
-        command = self.federation.command(party)
-        if party != LABEL_PARTY:
-            command += ["--connect", self.where[party]]
+    def start(self, party: str) -> Any:
+        """Start or restart a party; return its process."""
         said = self.home(party) / "said"
-        if self.environment:
-            own = {**os.environ, **self.environment}
-            with said.open("ab") as err:
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=err, env=own)
-        else:
-            process = prefork_server().start(command[command.index("opboost") + 1 :], said)
-        self.processes[party] = process
-        return process
+        if not self.environment:
+            self.processes[party] = self.forked(party, said)
+            return self.processes[party]
+        own = {**os.environ, **self.environment}
+        with said.open("ab") as err:
+            self.processes[party] = subprocess.Popen(
+                self.command(party), stdout=subprocess.DEVNULL, stderr=err, env=own
+            )
+        return self.processes[party]
 
-    def start_all(self) -> None:
-        for party in ALL:
-            self.start(party)
-
-    def kill(self, party: str) -> bool:
-        """Kill a party with ``kill -9``; return whether its process was still there."""
-        process = self.processes[party]
-        alive = process.poll() is None
-        process.send_signal(signal.SIGKILL)
-        process.wait(30)
-        return alive
+    def forked(self, party: str, said: Path) -> Process:
+        """Return a process of a party that appends its messages to a file."""
+        command = self.command(party)
+        return prefork_server().start(command[command.index("opboost") + 1 :], said)
 
     def kill_label_server(self) -> int:
         """Kill the label party's process that faces the network; return 0 if there is none."""
@@ -165,12 +140,6 @@ class FaultsHarness:
             if process.poll() != 0
         ]
 
-    def stop(self) -> None:
-        for process in self.processes.values():
-            if process.poll() is None:
-                process.kill()
-            process.wait(30)
-
     def complaints(self) -> list[str]:
         """Return what is wrong with a finished job; empty if nothing is."""
         found = [c for party in PARTIES for c in self._ledger_complaints(party)]
@@ -189,26 +158,22 @@ class FaultsHarness:
     def undisturbed(self) -> dict[str, bytes]:
         """Return the model of an undisturbed run over copies of the ledgers, in this process."""
         config = load_label(self.federation.config(LABEL_PARTY))
-        with tempfile.TemporaryDirectory() as place:
-            ledgers, parties = [], []
-            try:
-                for name in PARTIES:
-                    theirs = load_feature(self.federation.config(name))
-                    ledgers.append(_copied_ledger(theirs.ledger, Path(place) / name))
-                    theirs = replace(theirs, state=Path(place) / name / "state")
-                    parties.append(feature_party(theirs, ledgers[-1]))
-                channels = [op.MemoryChannel(p) for p in parties]
-                estimator = label_party(config, read_data(config)).train(channels)
-                for ledger in ledgers:
-                    commit = list(ledger.entries("commit"))[-1]
-                    if commit.body["new_cells"]:
-                        return {"drawn anew": str(commit.body["new_cells"]).encode()}
-            finally:
-                for ledger in ledgers:
-                    ledger.close()
+        with ExitStack() as stack:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            ledgers, channels = [], []
+            for name in PARTIES:
+                theirs = load_feature(self.federation.config(name))
+                theirs = replace(theirs, state=place / name / "state")
+                ledgers.append(stack.enter_context(_copied_ledger(theirs.ledger, place / name)))
+                channels.append(op.MemoryChannel(feature_party(theirs, ledgers[-1])))
+            estimator = label_party(config, read_data(config)).train(channels)
+            for ledger in ledgers:
+                commit = list(ledger.entries("commit"))[-1]
+                if commit.body["new_cells"]:
+                    return {"drawn anew": str(commit.body["new_cells"]).encode()}
             estimator.label_column_ = config.label.column
-            estimator.save(Path(place) / "model.opboost")
-            return content(Path(place) / "model.opboost")
+            estimator.save(place / "model.opboost")
+            return content(place / "model.opboost")
 
     def _ledger_complaints(self, party: str) -> list[str]:
         config = load_feature(self.federation.config(party))

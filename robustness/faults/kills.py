@@ -54,7 +54,7 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
     cases = {}
     for name in chosen or boundaries(victim):
         for _ in range(3):  # a file that exists only for a moment may be missed
-            kills, said = _killed(victim, [partial(_seen, victim, name)])
+            kills, said = _killed(victim, [partial(_passed, victim, name)])
             if kills or said:
                 cases[name] = said
                 break
@@ -64,7 +64,7 @@ def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
 def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
     """Kill a party ``count`` times at random moments, up to ``a_job`` times in one job.
 
-    Half of the moments lie anywhere in the life of its process, half while it works on the job.
+    Half of the moments are at any time in the life of its process, half after it has begun to work.
     Moments after its end do not count.
     """
     rng = random.Random(f"{victim} {seed}")
@@ -76,25 +76,25 @@ def at_random(victim: str, count: int, seed: int, *, a_job: int = 5) -> Tally:
         numbers = range(min(a_job, count - tally.tried))
         moments = [rng.uniform(working if number % 2 else 0.0, life) for number in numbers]
         name = ", ".join(f"{m:.3f}" for m in moments) + " s"
-        kills, said = _killed(victim, [partial(_after, m) for m in moments])
+        kills, said = _killed(victim, [partial(_over, m) for m in moments])
         tally = tally.after(f"after {name}", kills, said)
     return tally
 
 
-Moment = Callable[[FaultsHarness], Callable[[], bool]]
-"""A function from a harness with a newly started victim to a test for the moment to kill it."""
+Moment = Callable[[FaultsHarness, float], bool]
+"""Whether to kill the victim, by the harness and the time at which the victim was started."""
 
 
-def _seen(victim: str, boundary: str, harness: FaultsHarness) -> Callable[[], bool]:
+def _over(seconds: float, harness: FaultsHarness, started: float) -> bool:
+    return time.monotonic() >= started + seconds
+
+
+def _passed(victim: str, boundary: str, harness: FaultsHarness, started: float) -> bool:
+    """Return whether a file exists, or an entry of the ledger, without blocking the victim."""
     place, _, kind = boundary.partition(": ")
-    if place == "ledger":
-        return lambda: _has_entry(harness, victim, kind)
-    return lambda: harness.has(boundary)
-
-
-def _has_entry(harness: FaultsHarness, party: str, kind: str) -> bool:
-    """Return whether a party's ledger has an entry of a kind, without blocking the party."""
-    file = harness.home(party) / "ledger" / "ledger.sqlite"
+    if place != "ledger":
+        return harness.has(boundary)
+    file = harness.home(victim) / "ledger" / "ledger.sqlite"
     with (
         suppress(sqlite3.Error),  # it may not exist yet, or be in use
         closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=0)) as db,
@@ -103,13 +103,8 @@ def _has_entry(harness: FaultsHarness, party: str, kind: str) -> bool:
     return False
 
 
-def _after(seconds: float, harness: FaultsHarness) -> Callable[[], bool]:
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() >= end
-
-
 def _spans(victim: str) -> tuple[float, float]:
-    """Return how many seconds a party runs in an undisturbed job, and after how many it works."""
+    """Return after how many seconds a party ends in an undisturbed job, and begins to work."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()
@@ -123,17 +118,14 @@ def _spans(victim: str) -> tuple[float, float]:
 
 
 def _killed(victim: str, moments: Sequence[Moment]) -> tuple[int, list[str]]:
-    """Run a job and kill a party at each of the moments.
-
-    Return how often it was killed, and what is wrong afterwards.
-    """
+    """Run a job and kill a party at each moment; return the number of kills, and complaints."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         harness.start_all()
         kills, begun = 0, False
         for moment in moments:
-            come = moment(harness)
-            harness.wait(lambda come=come: come() or harness.over(party), 60)
+            due = partial(moment, harness, time.monotonic())
+            harness.wait(lambda due=due: due() or harness.over(party), 60)
             if harness.over(party):
                 break
             begun = _begun(harness, party)

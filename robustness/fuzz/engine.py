@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from io import FileIO
 from itertools import islice
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
@@ -25,7 +24,7 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from opboost_lab.bench.process_usage import forget_peak
+from opboost_lab.bench.process_usage import forget_peak, peak_mb
 from robustness.fuzz.mutate import MAX_CASE_BYTES
 from robustness.fuzz.target import FuzzDrill, Target, judged
 
@@ -223,33 +222,23 @@ def _crashes(
     target: Target, drill: FuzzDrill, cases: range, seed: int, slate: _Slate
 ) -> Iterator[Crash]:
     forget_peak("self")
-    with open("/proc/self/status", "rb", buffering=0) as status:
-        for case in cases:
-            slate.write(case)
-            data = drill.make(rng_of(seed, target.name, case))[:SLATE_BYTES]
-            slate.write(case, data)
-            before = _bytes_of(b"VmHWM:", status)
-            words = judged(target, drill, data)
-            more = _bytes_of(b"VmHWM:", status) - before
-            if more > target.memory + 64 * len(data):
-                words = words or f"takes {more:,} bytes for an input of {len(data):,} []"
-                forget_peak("self")
-            if words:
-                yield Crash(target.name, case, words, data)
-
-
-def _bytes_of(name: bytes, status: FileIO) -> int:
-    """Return a figure of this process, such as its peak memory since ``forget_peak``.
-
-    ``getrusage`` would not do: its peak includes the memory that the parent had at the fork.
-    """
-    _, _, rest = os.pread(status.fileno(), 4096, 0).partition(name)
-    return int(rest.split(None, 1)[0]) * 1024
+    for case in cases:
+        slate.write(case)
+        data = drill.make(rng_of(seed, target.name, case))[:SLATE_BYTES]
+        slate.write(case, data)
+        # ``getrusage`` would not do: its peak includes the memory that the parent had at the fork.
+        before = peak_mb("self")
+        words = judged(target, drill, data)
+        more = round((peak_mb("self") - before) * 1_024_000)  # a thousand kB of 1,024 bytes
+        if more > target.memory + 64 * len(data):
+            words = words or f"takes {more:,} bytes for an input of {len(data):,} []"
+            forget_peak("self")
+        if words:
+            yield Crash(target.name, case, words, data)
 
 
 def _limit_memory() -> None:
     """Limit each case to a gigabyte more than the worker has already."""
-    with open("/proc/self/status", "rb", buffering=0) as status:
-        now = _bytes_of(b"VmData:", status)
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (now + 2**30, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (pages * resource.getpagesize() + 2**30, hard))

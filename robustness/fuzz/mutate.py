@@ -13,6 +13,9 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from opboost.config.toml_edit import toml_value
+from opboost.config.toml_text import toml_key
+
 INTEGERS = (
     *(0, 1, 2, 3, 7, 8, 9, 10, 16, 31, 32, 33, 63, 64, 100, 127, 128, 255, 256, 1000, 4096),
     *(2**15, 2**16 - 1, 2**16, 2**18, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32),
@@ -198,27 +201,22 @@ def spoilt_by_kind(rng: Random, data: bytes) -> bytes:
 
 def to_toml(tree: dict[str, Any]) -> str:
     """Return a dict as TOML, without what TOML cannot express."""
-    top = {key: value for key, value in tree.items() if not isinstance(value, dict)}
-    sections = {key: value for key, value in tree.items() if isinstance(value, dict)}
-    parts = [_pairs(top), *(f"[{_toml(key)}]\n{_pairs(s)}" for key, s in sections.items())]
-    return "\n".join(parts) + "\n"
+    lines = []
+    for key, value in sorted(_in_toml(tree).items(), key=lambda item: isinstance(item[1], dict)):
+        section = isinstance(value, dict)
+        lines += [f"[{toml_key(key)}]"] * section
+        pairs = value if section else {key: value}
+        lines += [f"{toml_key(name)} = {toml_value(one)}" for name, one in pairs.items()]
+    return "\n".join(lines) + "\n"
 
 
-def _pairs(section: dict[str, Any], between: str = "\n") -> str:
-    known = {key: value for key, value in section.items() if value is not None}
-    return between.join(f"{_toml(str(key))} = {_toml(value)}" for key, value in known.items())
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(value).replace("\\ud800", "?")
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(v) for v in value if v is not None) + "]"
+def _in_toml(value: Any) -> Any:
+    """Return a value without what TOML cannot express."""
     if isinstance(value, dict):
-        return "{ " + _pairs(value, ", ") + " }"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+        return {key: _in_toml(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [_in_toml(one) for one in value if one is not None]
+    return value.replace("\ud800", "?") if isinstance(value, str) else value
 
 
 TOML_TOKENS = (

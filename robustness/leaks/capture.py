@@ -8,29 +8,30 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Self
 
+from robustness.prefork_server import waited
+
 
 class Capture:
-    """A context that captures a loopback port; ``streams`` returns what the connections carried."""
+    """A context that captures a port of loopback; ``streams`` returns what connections carried."""
 
-    def __init__(self, port: int, file: Path) -> None:
+    def __init__(self, address: str, file: Path) -> None:
         if shutil.which("tshark") is None:
             raise RuntimeError("tshark is not installed: apt-get install tshark.")
-        self._port, self._file = port, file
-        self._process: subprocess.Popen[str] | None = None
+        what = ["-f", f"tcp port {address.rpartition(':')[2]}", "-q", "-w", str(file)]
+        self._file, self._command = file, ["tshark", "-i", "lo", *what]
 
     def __enter__(self) -> Self:
-        what = ["-f", f"tcp port {self._port}", "-q", "-w", str(self._file)]
-        command = ["tshark", "-i", "lo", *what]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + 30
-        while not self._file.exists() or self._file.stat().st_size == 0:
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"tshark did not start: {self._process.communicate()[1]}")
-            time.sleep(0.05)
+        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        waited(lambda: self._begun() or self._process.poll() is not None, 30)
+        if not self._begun():
+            self._process.kill()
+            raise RuntimeError(f"tshark did not start: {self._process.communicate()[1]}")
         return self
 
+    def _begun(self) -> bool:
+        return self._file.exists() and self._file.stat().st_size > 0
+
     def __exit__(self, *error: object) -> None:
-        assert self._process is not None
         time.sleep(1.0)  # tshark writes the last packets late
         self._process.send_signal(signal.SIGINT)
         self._process.communicate(timeout=30)

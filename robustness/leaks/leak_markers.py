@@ -21,18 +21,20 @@ import pyarrow.parquet
 from opboost.demo.local_federation import LABEL_PARTY
 
 COMMON, ALONE = 80, 20
-"""The rows that all parties have, and the rows that each party has alone."""
+"""The number of rows that all parties have, and of those that only one party has."""
 
 ODD_TEXT = "zq7-canary-Xylophon"
 ODD_NUMBER = 8123.447192953717
 ROWS = COMMON + ALONE
 HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b", "blake2s")
 DEPTH = 4
+MARKS = {"gzip": rb"\x1f\x8b\x08", "zstd": rb"\x28\xb5\x2f\xfd", "zlib": rb"\x78[\x01\x5e\x9c\xda]"}
+"""The bytes with which compressed streams begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value that was found where it must not be; ``what`` is its kind, never the value."""
+    """A raw value where none must be; ``what`` is its kind, never the value."""
 
     where: str
     what: str
@@ -72,7 +74,7 @@ def forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
 
 
 def short_forms_of_number(value: float) -> Iterator[tuple[str, bytes]]:
-    """Yield four-byte forms, for short texts only; in long ones they occur by chance."""
+    """Yield four-byte forms, for short inputs only; in long ones they occur by chance."""
     yield "float32", struct.pack("<f", value)
     yield "float32, big-endian", struct.pack(">f", value)
 
@@ -87,7 +89,7 @@ def _spelled(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _digests(names: Iterable[str], inputs: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield each input's digests: whole or cut to 16 bytes, in hex and in base64."""
+    """Yield each input's digests, cut to 16 bytes if longer: as bytes, in hex and in base64."""
     for lead, data in inputs.items():
         digests = {name: hashlib.new(name, data).digest() for name in names}
         for size in (8, 16, 32):
@@ -139,29 +141,20 @@ class Tables:
     @cached_property
     def search(self) -> Search:
         """Return a search for all IDs and all values of all parties."""
-        return Search(self._patterns())
-
-    @cached_property
-    def short_search(self) -> Search:
-        """Return a search for the four-byte forms of a few values."""
-        patterns = (
-            (f"value of {party}", form, pattern)
-            for party in self.tables
-            for value in self._numbers(party)[:30]
-            for form, pattern in short_forms_of_number(value)
-        )
-        return Search(patterns, 4)
-
-    def _patterns(self) -> Iterator[tuple[str, str, bytes]]:
         ids = {str(v) for t in self.tables.values() for v in t.column("id").to_pylist()}
         forms = [("ID", forms_of_text(identifier)) for identifier in sorted(ids)]
         for party in self.tables:
             forms += [(f"value of {party}", forms_of_number(v)) for v in self._numbers(party)]
-        forms += [
-            ("odd value", forms_of_text(ODD_TEXT)),
-            ("odd value", forms_of_number(ODD_NUMBER)),
-        ]
-        return ((what, form, pattern) for what, found in forms for form, pattern in found)
+        odd = (forms_of_text(ODD_TEXT), forms_of_number(ODD_NUMBER))
+        forms += [("odd value", found) for found in odd]
+        return Search((what, *form) for what, found in forms for form in found)
+
+    @cached_property
+    def short_search(self) -> Search:
+        """Return a search for the four-byte forms of a few values."""
+        values = ((p, v) for p in self.tables for v in self._numbers(p)[:30])
+        forms = ((f"value of {p}", *form) for p, v in values for form in short_forms_of_number(v))
+        return Search(forms, 4)
 
     def _numbers(self, party: str) -> list[float]:
         table = self.tables[party]
@@ -169,7 +162,7 @@ class Tables:
 
 
 def made_tables(seed: int) -> Tables:
-    """Make tables of IDs and values that occur nowhere by chance; one party's IDs are numbers."""
+    """Return tables of IDs and values that occur nowhere by chance; one party's IDs are numbers."""
     rng = np.random.default_rng(seed)
     count = COMMON + 3 * ALONE
     ids = 10**14 + rng.choice(8 * 10**14, count, replace=False)
@@ -189,10 +182,11 @@ def made_tables(seed: int) -> Tables:
 
 
 def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, bytes]]:
-    """Yield the bytes, and their content if they are a known container."""
+    """Yield the bytes and everything that is packed inside them, down to a depth."""
     yield name, data
     if depth == 0:
         return
+    inner: Iterator[tuple[str, bytes]] = iter(())
     if data[:2] == b"PK":
         inner = _of_zip(data)
     elif data[:4] == b"PAR1":
@@ -201,21 +195,8 @@ def unpacked(name: str, data: bytes, depth: int = DEPTH) -> Iterator[tuple[str, 
         inner = _of_sqlite(data)
     elif data[:6] == b"ARROW1" or data[:4] == b"\xff\xff\xff\xff":
         inner = _of_arrow(data)
-    else:
-        inner = _of_frames(data)
-    for part, piece in (*inner, *_of_deflated(data)):
+    for part, piece in (*inner, *_of_streams(data)):
         yield from unpacked(f"{name}!{part}", piece, depth - 1)
-
-
-def _of_deflated(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what zlib packed, at any offset, because lists inside messages are packed this way."""
-    for header in re.finditer(rb"\x78[\x01\x5e\x9c\xda]", data):
-        try:
-            found = zlib.decompressobj().decompress(data[header.start() :], 1 << 24)
-        except zlib.error:
-            continue
-        if len(found) >= 8:
-            yield f"deflated at {header.start()}", found
 
 
 def _of_zip(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -262,13 +243,19 @@ def _of_sqlite(data: bytes) -> Iterator[tuple[str, bytes]]:
                     yield f"{table} blob {number}", blob
 
 
-def _of_frames(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the content of gzip and zstd streams that begin anywhere in the bytes."""
-    for mark, codec in ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")):
-        for found in re.finditer(re.escape(mark), data):
-            source = pa.BufferReader(data[found.start() :])
-            with suppress(OSError, pa.ArrowException), pa.CompressedInputStream(source, codec) as s:
-                yield f"{codec} at {found.start()}", s.read()
+def _of_streams(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the content of compressed streams that begin anywhere, as lists inside messages do."""
+    for codec, mark in MARKS.items():
+        for found in re.finditer(mark, data):
+            with suppress(OSError, pa.ArrowException, zlib.error):
+                yield f"{codec} at {found.start()}", _decompressed(data[found.start() :], codec)
+
+
+def _decompressed(data: bytes, codec: str) -> bytes:
+    if codec == "zlib":
+        return zlib.decompressobj().decompress(data, 1 << 24)
+    with pa.CompressedInputStream(pa.BufferReader(data), codec) as stream:
+        return bytes(stream.read())
 
 
 def http2_bodies(stream: bytes) -> bytes:

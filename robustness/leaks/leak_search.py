@@ -6,7 +6,6 @@ looks for these values in every form it knows.
 
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -19,18 +18,18 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, free_port, write_federation
+from opboost.demo.local_federation import LABEL_PARTY, LocalFederation, write_federation
 from opboost_lab.counting_proxy import CountingProxy
 from robustness.bundle_office import Office
 from robustness.leaks import leak_markers
 from robustness.leaks.capture import Capture
 from robustness.leaks.leak_markers import ODD_NUMBER, ODD_TEXT, Found, Tables, unpacked
-from robustness.party_processes import wait_for
+from robustness.party_processes import StartedParties, wait_for
 
 PARTIES = ("shop", "telco")
 BOUNDS = dict.fromkeys(("income", "basket", "calls", "age"), (0.0, 100.0))
 RUNNING = -1
-"""Stands for the exit status of a process that had to be stopped."""
+"""The recorded status of a process that did not end."""
 
 PLAIN = "--insecure-plaintext-on-loopback"
 
@@ -56,20 +55,18 @@ class Places:
         self.ended: dict[str, int] = {}
 
 
-class Job:
+class Job(StartedParties):
     """The parties of a federation as processes, with a record of their messages and traffic."""
 
     def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
-        self.federation, self.places = federation, Places(federation.folder)
-        self.processes: dict[str, subprocess.Popen[str]] = {}
+        super().__init__(federation)
+        self.places = Places(self.folder)
         self._more = [PLAIN] if plain else []
         self._stack = contextlib.ExitStack()
-        port = free_port()
-        self._relays = {p: CountingProxy(f"127.0.0.1:{port}", keep=True) for p in PARTIES}
-        file = federation.folder / "capture.pcapng"
-        self._capture = Capture(port, file) if captured else None
-        _config("127.0.0.1:0", f"127.0.0.1:{port}")(federation.folder / LABEL_PARTY)
-        (federation.folder / "tmp").mkdir()
+        self._relays = {p: CountingProxy(self.address, keep=True) for p in PARTIES}
+        self.where = {party: relay.address for party, relay in self._relays.items()}
+        self._capture = Capture(self.address, self.folder / "capture.pcapng") if captured else None
+        (self.folder / "tmp").mkdir()
 
     def __enter__(self) -> Self:
         for watching in (self._capture, *self._relays.values()):
@@ -78,9 +75,7 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
-            process.kill()
-            process.wait(20)
+        self.stop()
         self._stack.close()
         wire = self.places.wire
         for party, relay in self._relays.items():
@@ -89,19 +84,12 @@ class Job:
             wire += [("captured wire", stream) for stream in self._capture.streams()]
 
     def start(self, party: str) -> None:
-        """Start or restart a party."""
-        command = self.federation.command(party, *self._more)
-        if party != LABEL_PARTY:
-            command += ["--connect", self._relays[party].address]
-        own = {**os.environ, "TMPDIR": str(self.federation.folder / "tmp")}
+        command = self.command(party, *self._more)
+        own = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
         with (self.places.said / party).open("a") as out:
             self.processes[party] = subprocess.Popen(
-                command, stdout=out, stderr=subprocess.STDOUT, text=True, env=own
+                command, stdout=out, stderr=subprocess.STDOUT, env=own
             )
-
-    def start_all(self) -> None:
-        for party in (LABEL_PARTY, *PARTIES):
-            self.start(party)
 
     def wait(self, *parties: str, seconds: float = 240.0) -> None:
         """Wait until these parties have ended."""
@@ -169,8 +157,7 @@ def killed(job: Job) -> None:
     bank = job.federation.folder / LABEL_PARTY
     wait_for(lambda: any(bank.glob("state/*/parties/shop/schema")), 240)
     for party in ("shop", LABEL_PARTY):
-        job.processes[party].send_signal(signal.SIGKILL)
-        job.processes[party].wait(20)
+        job.kill(party)
         time.sleep(0.2)
         job.start(party)
     job.wait(LABEL_PARTY, *PARTIES)
@@ -277,7 +264,7 @@ FAILURES: dict[str, tuple[Any, ...]] = {
     "a repeated ID at the label party": (LABEL_PARTY, _column("id", lambda v: [v[1], *v[1:]])),
     "a label with a gap": (LABEL_PARTY, _column("price", lambda v: [None, *v[1:]])),
 }  # fmt: skip
-"""The failures by name: which party's files are changed, and how."""
+"""The failing jobs: whose files are changed, and how."""
 JOBS = ("by bundles", "whole", "killed", "classes", *FAILURES)
 """Every job that must leave no raw value behind."""
 
@@ -314,7 +301,7 @@ def run_one(name: str, seed: int, *, plain: bool = True, captured: bool = False)
         statuses = places.ended.values()
         as_meant = min(statuses) > 0 if name in FAILURES else not any(statuses)
         found = search_places(places, tables)
-        if name == "classes":  # the label party's own words in its own model
+        if name == "classes":  # they are the label party's own words
             found = [f for f in found if not f.where.startswith(f"{LABEL_PARTY}/model")]
         size = sum(len(s) for _, s in places.wire)
         size += sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file())

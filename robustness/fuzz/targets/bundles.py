@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from opboost.config.job_file import LabelConfig, load_feature, load_label
 from opboost.demo.local_federation import LABEL_PARTY
@@ -174,15 +173,11 @@ def _prepare_receipt(home: Path) -> FuzzDrill:
     return FuzzDrill(make, feed)
 
 
-def _target(name: str, prepare: Any, most: int, *more: Any) -> Target:
-    return Target(name, (PeerError, *more), prepare, most=most)
-
-
 TARGETS = [
-    _target("bundle: outside", _prepare_outside, 20_000),
-    _target("bundle: points inside", partial(_prepare_inside, 2), 10_000),
-    _target("bundle: release inside", partial(_prepare_inside, 4), 10_000),
-    _target("bundle: answer inside", partial(_prepare_inside, 6), 10_000),
-    _target("split query to a party", _prepare_query, 20_000, PrivacyError),
-    _target("receipt and certificate", _prepare_receipt, 40_000),
+    Target("bundle: outside", (PeerError,), _prepare_outside, most=20_000),
+    Target("bundle: points inside", (PeerError,), partial(_prepare_inside, 2), most=10_000),
+    Target("bundle: release inside", (PeerError,), partial(_prepare_inside, 4), most=10_000),
+    Target("bundle: answer inside", (PeerError,), partial(_prepare_inside, 6), most=10_000),
+    Target("split query to a party", (PeerError, PrivacyError), _prepare_query, most=20_000),
+    Target("receipt and certificate", (PeerError,), _prepare_receipt, most=40_000),
 ]

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,14 +24,17 @@ from robustness.fuzz.targets.messages import columns, respoilt, samples
 
 FIELDS = ("number", "at", "kind", "body", "key", "hash")
 RAW = pa.table({"age": [1.0, 50.0, 99.0], "city": ["x", "y", "x"]})
-PEOPLE = [b"ann", b"bob", b"cid"]
+ABORTED = "aborted"
+"""The job whose release fails."""
 
 
-def _drawn(ledger: Ledger, job: str) -> None:
+def _drawn(ledger: Ledger, job: str, people: Sequence[bytes] = (b"ann", b"bob", b"cid")) -> None:
     chosen = [c for c in columns() if c.name in RAW.column_names]
     names = [str(c.name) for c in chosen]
     with Drawing(ledger, chosen, names, job=job, recipient="bank", people="id") as drawing:
-        drawing.draw(PEOPLE, [c.prepare(RAW) for c in chosen])
+        drawing.draw(people, [c.prepare(RAW) for c in chosen])
+        if job == ABORTED:
+            raise DataError("on purpose")
 
 
 def _made(home: Path) -> bytes:
@@ -38,7 +42,7 @@ def _made(home: Path) -> bytes:
     with Ledger(home / "ledger", home / "ledger.key") as ledger:
         _drawn(ledger, "one")
         with suppress(DataError):
-            _drawn_and_failed(ledger)
+            _drawn(ledger, ABORTED, [b"new", b"new2", b"new3"])
         with ledger.writing():
             body = {"job": "one", "recipient": "bank"}
             ledger.append("align", {**body, "rows": 3, "theirs": 4, "points": "", "tag": ""})
@@ -50,13 +54,6 @@ def _made(home: Path) -> bytes:
         db.execute("PRAGMA journal_mode = DELETE")
     db.close()
     return file.read_bytes()
-
-
-def _drawn_and_failed(ledger: Ledger) -> None:
-    chosen = columns()[:1]
-    with Drawing(ledger, chosen, ["age"], job="x", recipient="bank", people="id") as drawing:
-        drawing.draw([b"new", b"new2", b"new3"], [chosen[0].prepare(RAW)])
-        raise DataError("on purpose")
 
 
 def _used(home: Path) -> None:

@@ -1,7 +1,7 @@
 """What parties keep on disk during a job: records, party folders, chains, models in codes."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,9 @@ import opboost as op
 from opboost.errors import DataError, OpBoostError, PeerError, PrivacyError
 from opboost.parties.label.model_in_codes import first_books
 from opboost.protocol.messages import Cuts, Receipt, SplitQuery, Welcome, encode
-from opboost.scale import Manifest, part_writer, release_secret
+from opboost.scale import Manifest, release_secret
 from opboost.scale import read_manifest as read_release
+from opboost.scale.part_writer import PartReceipt, read_receipt
 from opboost.storage import atomic_files
 from opboost.transport.feature.feature_job import signed_receipt
 from opboost.transport.label.job_folder import JobRecord, PartyFolder, jobs, newest_receipt, status
@@ -44,10 +45,10 @@ def _put(file: Path, data: bytes) -> None:
     (put_checked if checked else Path.write_bytes)(file, data)
 
 
-def _prepare(made: Callable[[], list[Kept]], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
+def _prepare(kept: Sequence[Kept], use: Callable[[Path], Any], home: Path) -> FuzzDrill:
     """Prepare the files of one folder, one of which a case spoils."""
     job = home / JOB
-    files = [(job / name, data) for name, data in made()]
+    files = [(job / name, data) for name, data in kept]
     for file, _ in files:
         file.parent.mkdir(parents=True, exist_ok=True)
     return of_files(files, lambda: use(job), put=_put)
@@ -57,19 +58,26 @@ def _json(tree: Any) -> bytes:
     return json.dumps(tree).encode()
 
 
-def _record_files() -> list[Kept]:
-    return [
-        ("job.json", _json(asdict(RECORD))),
-        ("job.json", _json(asdict(RECORD))),
-        ("parties/shop/points", _json({"tag": "00" * 16, "total": 50, "bytes": 3})),
-        ("parties/shop/expected", _json({"rows": 40, "ids": "ab" * 32, "secret": "cd" * 32})),
-        ("parties/shop/due", b"4"),
-        ("manifest.json", _json({"job": JOB, "rows": 3, "seconds": 1.5})),
-        ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),
-        ("parties/shop/receipt", encode(Receipt("shop", JOB, 3, bytes(32), b"c", b"s"))),
-        ("parties/shop/refused", b"The points cannot be used."),
-        ("stopped", b"too few rows"),
-    ]
+RECORD_FILES = (
+    ("job.json", _json(asdict(RECORD))),
+    ("job.json", _json(asdict(RECORD))),
+    ("parties/shop/points", _json({"tag": "00" * 16, "total": 50, "bytes": 3})),
+    ("parties/shop/expected", _json({"rows": 40, "ids": "ab" * 32, "secret": "cd" * 32})),
+    ("parties/shop/due", b"4"),
+    ("manifest.json", _json({"job": JOB, "rows": 3, "seconds": 1.5})),
+    ("common", bytes(32) + (3).to_bytes(8, "big") + b"\xe0"),
+    ("parties/shop/receipt", encode(Receipt("shop", JOB, 3, bytes(32), b"c", b"s"))),
+    ("parties/shop/refused", b"The points cannot be used."),
+    ("stopped", b"too few rows"),
+)
+CHAIN = (BundleEntry(1, "bank", "ab" * 32), BundleEntry(2, "shop", "cd" * 32))
+CHAIN_FILES = (("bundles/shop.json", _json([asdict(entry) for entry in CHAIN])),)
+TRAINED_FILES = (("books.json", _json({0: [1, 2, 5], 1: None})),)
+MANIFEST = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
+RELEASE_FILES = (
+    ("_manifest.json", _json(asdict(MANIFEST))),
+    (release_secret.RECEIPT.format(0), _json(asdict(PartReceipt(3, "ab" * 32, {"age": 1})))),
+)
 
 
 def _look(job: Path) -> None:
@@ -87,23 +95,10 @@ def _look(job: Path) -> None:
     refused.write_bytes(words)
 
 
-def _chain_files() -> list[Kept]:
-    chain = [BundleEntry(1, "bank", "ab" * 32), BundleEntry(2, "shop", "cd" * 32)]
-    return [("bundles/shop.json", _json([asdict(e) for e in chain]))]
-
-
 def _chain(job: Path) -> None:
     talk = BundleChain(job, Pair("bank", "shop", "ab" * 32, JOB, "bank", STEPS))
     talk.due()
     talk.written()
-
-
-def _trained_files() -> list[Kept]:
-    return [("trained-1/books.json", _json({0: [1, 2, 5], 1: None}))]
-
-
-def _books(job: Path) -> None:
-    first_books({}, job / "trained-1")
 
 
 def _prepare_party(home: Path) -> FuzzDrill:
@@ -137,16 +132,9 @@ def _prepare_party(home: Path) -> FuzzDrill:
     return of_files(kept, use, put=put)
 
 
-def _release_files() -> list[Kept]:
-    manifest = Manifest("ab" * 16, 3, "0.64-dLDP", 5.76, {"part-00000.parquet": "cd" * 32})
-    receipt = part_writer.PartReceipt(3, "ab" * 32, {"age": 1})
-    made = (("_manifest.json", manifest), (release_secret.RECEIPT.format(0), receipt))
-    return [(name, _json(asdict(value))) for name, value in made]
-
-
 def _released(folder: Path) -> None:
     read_release(folder)
-    part_writer.read_receipt(folder, 0)
+    read_receipt(folder, 0)
 
 
 class _Signer:
@@ -156,11 +144,12 @@ class _Signer:
         return Receipt("shop", job, entry, head, b"", b"")
 
 
+BOOKS = partial(first_books, {})
 ERRORS: tuple[type[OpBoostError], ...] = (DataError, PeerError, PrivacyError)
 TARGETS = [
-    Target("job's state", ERRORS, partial(_prepare, _record_files, _look), share=1),
-    Target("chain of bundles", ERRORS, partial(_prepare, _chain_files, _chain), share=2),
-    Target("release in parts", ERRORS, partial(_prepare, _release_files, _released)),
-    Target("codebooks of a model", ERRORS, partial(_prepare, _trained_files, _books)),
+    Target("job's state", ERRORS, partial(_prepare, RECORD_FILES, _look), share=1),
+    Target("chain of bundles", ERRORS, partial(_prepare, CHAIN_FILES, _chain), share=2),
+    Target("release in parts", ERRORS, partial(_prepare, RELEASE_FILES, _released)),
+    Target("codebooks of a model", ERRORS, partial(_prepare, TRAINED_FILES, BOOKS)),
     Target("feature party's state", ERRORS, _prepare_party, most=30_000),
 ]

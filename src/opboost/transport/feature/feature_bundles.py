@@ -1,4 +1,4 @@
-"""A feature party's side of a job by bundles: it takes one bundle and writes the answer."""
+"""A feature party's side of a job by bundles: read one bundle, write the answer."""
 
 from __future__ import annotations
 
@@ -113,13 +113,13 @@ def go_on(
 
 
 def _number(chain: BundleChain) -> int:
-    """The number of the last step of a chain; 0 before the first."""
+    """Return the number of a chain's last step; 0 before the first."""
     last = chain.last()
     return last.number if last else 0
 
 
 class _Visit:
-    """The work on one bundle."""
+    """The processing of one bundle from the label party."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class _Visit:
         return {**self._met(), **{file.name: file for file in sorted(made.iterdir())}}
 
     def _met(self) -> dict[str, Source]:
-        """Return the party's hello, if the job limits what all parties reveal."""
+        """Return the item with the party's hello, if the job limits what all parties reveal."""
         if self._agreed.record is None:
             return {}
         return {"hello": encode(self._party.hello(self._agreed.record, self._agreed.hash))}
@@ -248,7 +248,7 @@ class _Visit:
 
     @property
     def _wanted(self) -> Path:
-        """Where a requested score is kept for the following steps."""
+        """The file that keeps a requested score for later steps."""
         return self._party.folder(self._job) / "wanted"
 
     def _welcomed(self) -> Welcome:
@@ -262,7 +262,7 @@ class _Visit:
 
     @property
     def _kept(self) -> Path:
-        """Where the first message is kept for the following steps."""
+        """The file that keeps the first message for later steps."""
         return self._party.folder(self._job) / "welcome"
 
     def _read(self, name: str) -> bytes:

@@ -45,7 +45,7 @@ def feature_party(
 
 
 def check_limit(welcome: Welcome, job: Job) -> None:
-    """Refuse a label party whose limit on the parties' totals differs from the job file's."""
+    """Refuse a label party whose limit per person differs from the job file's."""
     if welcome.record != (job.record or 0.0):
         raise PeerError(
             f"The label party says that the job allows {welcome.record:g} per person, but the job "
@@ -84,7 +84,7 @@ def signed_receipt(folder: Path, ledger: Ledger, identity: Identity) -> Receipt:
 def write_manifest(
     party: FeatureParty, job: str, phase: str, sent: int, seconds: float
 ) -> dict[str, Any]:
-    """Write what was sent, and its guarantee, for people and programs; return it."""
+    """Write and return the manifest: what was sent, and its guarantee."""
     schema, files = party.released(job)
     promise = party.guarantee()
     manifest = {
@@ -106,9 +106,9 @@ def write_manifest(
 
 
 def introduction(config: FeatureConfig) -> Hello:
-    """Return a party's hello, with its record total if the job limits what is revealed.
+    """Return a party's hello, with its record total if the job limits what the parties reveal.
 
-    Refuse if its own plan alone reveals more than that limit.
+    Refuse a plan that alone reveals more than that limit.
     """
     job, plan = config.job, config.plan
     check_job_record(plan, job.record, config.party.name)
@@ -123,13 +123,13 @@ def last_run(ledger: Ledger, job_hash: bytes) -> str | None:
 
 
 def last_released(state: Path, ledger: Ledger, job_hash: bytes) -> str | None:
-    """Return the last run of a job file if its release was made, or else None."""
+    """Return the last run of a job file if its release was made; None otherwise."""
     job = last_run(ledger, job_hash)
     return job if job is not None and (state / job / "schema").exists() else None
 
 
 def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
-    """Return the manifest of a job file's last run, by the ledger, if it is done."""
+    """Return the manifest of a job file's last run in the ledger; None if that is not done."""
     job = last_run(ledger, job_hash)
     if job is None:
         return None

@@ -46,9 +46,9 @@ class Forgotten:
     Attributes:
         entry: The number of the ledger's entry; None if an earlier run had written it.
         records: How many records of the person were removed from the ledger.
-        kept: How many files of a ledger of version 0.1.0 were removed.
+        kept: How many files that version 0.1.0 of the ledger had kept were removed.
         jobs: How many finished jobs lost the files that hold rows.
-        elsewhere: How many jobs of the ledger have no folder here.
+        elsewhere: How many jobs in the ledger have no folder here.
         rewritten: Stored releases, and how many rows each lost.
         without_ids: Stored releases without IDs, in which the person's row cannot be found.
         not_found: Stored releases that are no longer where they were made.
@@ -147,7 +147,7 @@ class _Releases:
         return cls([*folders, *(f for f in moved if f not in folders)], gone)
 
     def staged(self, ledger: Ledger, person: bytes, ids: Sequence[str]) -> list[StagedRelease]:
-        """Rewrite the releases with a row of the person without that row; return these stages."""
+        """Rewrite each release that has a row of the person without it; return the new folders."""
         is_gone = forgotten(ledger, person)
 
         def gone(table: pa.Table) -> BoolArray:
@@ -164,7 +164,7 @@ class _Releases:
         return made
 
     def _check_copies(self, made: Sequence[StagedRelease]) -> None:
-        """Refuse copies of one release that would differ: the ledger accepts one digest."""
+        """Refuse copies of one release that would differ, as the ledger accepts only one digest."""
         new = {s.folder: s.manifest for s in made}
         changed = {m.release for m in new.values()}
         digests: dict[str, str] = {}
@@ -178,7 +178,7 @@ class _Releases:
                 )
 
     def finish(self, ledger: Ledger) -> None:
-        """Move the stages that the ledger has recorded into place, and delete other stages."""
+        """Move the rewritten folders that the ledger has recorded into place; delete the others."""
         for folder in self.folders:
             finish(folder, ledger)
 
@@ -196,7 +196,7 @@ def _jobs(state: Path | None) -> Iterator[Path]:
 
 
 def _check_finished(jobs: Sequence[Path]) -> None:
-    """Refuse while a job is unfinished: its folder holds rows that it needs."""
+    """Refuse while a job is unfinished and still needs the rows in its folder."""
     for job in jobs:
         try:
             phase = json.loads(manifest_of(job, "done").read_text()).get("phase")

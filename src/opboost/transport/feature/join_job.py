@@ -1,4 +1,4 @@
-"""The feature party's side of a networked job: connect, send once, answer one split query."""
+"""The feature party's side of a networked job: send a release once, answer one split query."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ M = TypeVar("M")
 
 
 TELL_SECONDS = 5.0
-"""How long a party that refuses tries to tell the label party."""
+"""How long a refusing party tries to tell the label party so."""
 
 CONFIRM_SECONDS = 10.0
 """How long a party tries to confirm the end of the job; the model does not depend on it."""
@@ -82,7 +82,7 @@ def join(
     progress: JobProgress | None = None,
     say: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
-    """Take part in the job from its current state; return the manifest.
+    """Take part in a new or interrupted job; return the manifest.
 
     With ``leave``, the party leaves after sending; a later ``join`` answers the split query.  With
     ``new_ledger``, an empty ledger is begun although its key exists.
@@ -156,7 +156,7 @@ class _Visit:
             self._hang_up()
 
     def _begin(self) -> None:
-        """Check a release before contacting anybody, unless the last run has made it."""
+        """Check the release before contacting anybody, unless it has already been made."""
         config, ledger = self._config, self._ledger
         if last_released(config.state, ledger, config.job.hash) is None:
             self._party, self._is_checked = checked_party(config, ledger, self._progress), True
@@ -168,7 +168,7 @@ class _Visit:
         reason = error.refusal or ("rows" if isinstance(error, DataError) else None)
         if reason is None or isinstance(error, PeerError):
             return
-        self._told = True  # print nothing about waiting: the refusal itself follows
+        self._told = True  # suppresses messages about waiting, since the refusal follows
         with suppress(PeerError):
             self._retried(lambda c: c.call("refuse", Ack(c.welcome.job, reason), Ack), TELL_SECONDS)
 
@@ -200,7 +200,7 @@ class _Visit:
         return manifest
 
     def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
-        """Return the last run's manifest if that is done, when the label party may have left."""
+        """Return the last run's manifest if it is done, as the label party may have left."""
         manifest = last_done(self._party, self._ledger, self._config.job.hash)
         if manifest is None:
             raise unreachable
@@ -208,7 +208,7 @@ class _Visit:
         return manifest
 
     def _report_resumed(self, job: str, half_written: int) -> None:
-        """Report that an earlier job is resumed, its phase, and what a kill had left."""
+        """Report that a job is resumed, in which phase, and what an interrupted run left behind."""
         phase = self._party.phase(job)
         if phase is None:
             return
@@ -263,7 +263,7 @@ class _Visit:
 
     @contextmanager
     def _declining(self, job: str) -> Iterator[None]:
-        """Tell the label party if a score is refused, so that it does not wait any longer."""
+        """If this party refuses a score, tell the label party so that it stops waiting."""
         try:
             yield
         except (PrivacyError, PeerError):
@@ -366,7 +366,7 @@ class _Visit:
         return "waited"
 
     def _confirm(self, job: str) -> None:
-        """Tell the label party that it need not wait for this party; it may have left already."""
+        """Tell the label party, unless it has left, that it need not wait for this party."""
         with suppress(PeerError):
             self._retried(lambda c: c.call("heard", Ack(job, "heard"), Ack), CONFIRM_SECONDS)
 
@@ -380,9 +380,9 @@ class _Visit:
     def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
         """Call, and retry while the label party cannot be reached.
 
-        Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds.  A
-        pause is a twentieth of the time waited so far: it adds little to a short wait, and keeps
-        failed calls few during a long one.
+        Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds.
+        Each pause is a twentieth of the time waited so far, which delays short waits little and
+        limits the failed calls of long ones.
         """
         patience = min(most, self._config.limits.connect_seconds)
         since: float | None = None

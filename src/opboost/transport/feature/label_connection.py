@@ -1,4 +1,4 @@
-"""A feature party's connection to the label party: calls, streams, and failures as sentences."""
+"""A feature party's connection to the label party: calls, streams, and readable errors."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _CHANNEL_OPTIONS = [
 """How gRPC itself retries (by default it waits a second after the first refusal), and how large a
 message it accepts.
 
-The minimum backoff is also the time that connecting may take, which is long on a slow line.  The
-label party holds a poll for less than the ten seconds after which gRPC checks whether the other
-side still answers, so a connection that fell silent without being closed ends, and is made again.
+The minimum backoff is also the time that connecting may take, which is long on a slow line.  gRPC
+checks after ten seconds of silence whether the other side still answers.  The label party holds a
+poll for less than that, so only a dead connection fails the check, and it is replaced.
 """
 
 _MIN_BYTES_PER_SECOND = 1_000
-"""The slowest speed at which a column may be sent; a slower connection counts as broken."""
+"""Bytes per second below which a connection that sends a column counts as broken."""
 
 
 class Connection:
@@ -85,17 +85,15 @@ class Connection:
         """Authenticate the label party and this party; after that, calls may follow.
 
         TLS accepts any certificate of the authority that names the label party in any way.  So the
-        first answer brings the label party's certificate, which must name it alone.  From then on
-        TLS accepts only that very certificate, and this party signs only over such a connection.
+        first answer contains the label party's certificate, which must name no other party.  From
+        then on TLS accepts only that certificate, and this party signs only over such a connection.
         """
         challenge = self.call("hello", hello, Challenge)
         login = Login(b"", b"")
         if self._identity is not None:
             known = check_named(challenge.certificate, self._label_party, self._identity.ca)
             self._client.close()
-            self._client = self._connected(
-                as_pem(known)
-            )  # only that one, even if others came with it
+            self._client = self._connected(as_pem(known))  # without any others that were sent along
             challenge = self.call("hello", hello, Challenge)
             login = self._identity.login(hello, self._label_party, challenge.nonce)
         self.welcome = self.call("login", login, Welcome)
@@ -103,7 +101,7 @@ class Connection:
         return self.welcome
 
     def call(self, step: str, message: Any, *expected: type[M]) -> M:
-        """Send a message and return the one answer."""
+        """Send a message and return its only answer."""
         data = encode(message)
         with self._meter.call(), as_sentences():
             options = flight.FlightCallOptions(timeout=self._timeout, headers=self._headers)

@@ -1,4 +1,4 @@
-"""The feature party's side of a networked alignment: it asks what is missing, and sends that."""
+"""The feature party's side of a networked alignment: ask what is missing, and send it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ M = TypeVar("M")
 
 
 POLL_SECONDS = 0.5
-"""The least time between two polls, which the label party is meant to hold."""
+"""The least time between two polls, in case the label party answers them at once."""
 
 
 def rest(asked: float) -> None:
-    """Sleep for the rest of ``POLL_SECONDS`` since the last poll, which was sent at ``asked``."""
+    """Sleep until ``POLL_SECONDS`` have passed since ``asked``, the time of the last poll."""
     time.sleep(max(0.0, asked + POLL_SECONDS - time.monotonic()))
 
 
@@ -54,7 +54,7 @@ class PsiClient:
         """Send points until the label party has all of them; save and return the common rows.
 
         All of the label party's points arrive before any point is sent, so that it cannot choose
-        later points by the answers to earlier ones.
+        its points by the answers to earlier ones.
         """
         with KeptPoints(self._psi_session.aside) as theirs:
             return self._aligned(theirs)
@@ -90,7 +90,7 @@ class PsiClient:
             kept.add(points)
 
     def _fetched(self, number: int) -> Points:
-        """Return a piece of the label party's points, as soon as it has been made."""
+        """Wait for a piece of the label party's points, and return it."""
         while time.monotonic() < self._end:
             asked = time.monotonic()
             said: object = self._ask("want", PointsQuery(self._job, number), Points, Ack)

@@ -1,4 +1,4 @@
-"""Find the reasons to refuse a feature party's release before anybody connects."""
+"""Check, before anybody connects, whether a feature party's release would be refused."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ POLL_SECONDS = 0.01
 
 
 class ResponseLimit:
-    """Counts the bytes received during a call, and disconnects when they exceed any answer.
+    """Disconnects if a call receives more bytes than any answer may have.
 
     gRPC checks the size of a message only after receiving all of it.
     """

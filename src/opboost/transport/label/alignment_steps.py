@@ -11,7 +11,7 @@ from opboost.transport.label.served_job import ServedJob
 
 
 class AlignmentSteps:
-    """Points in both directions, then the common rows, then the proof that both know them."""
+    """The steps that exchange points, the common rows, and the proofs that both sides know them."""
 
     def __init__(self, job: ServedJob) -> None:
         self._job = job
@@ -35,7 +35,7 @@ class AlignmentSteps:
             known = box.points()
             if known.get("tag") != points.tag.hex():
                 raise PeerError("These points are not expected.")
-            # They were stored, but the answer was lost; repeating the call changes nothing.
+            # They were stored, but the answer was lost.  Confirm them again.
             whole = range(piece_count(points.total))
             return self._job.ack(points.step, tuple(whole))
         with self._job.lock:
@@ -43,7 +43,7 @@ class AlignmentSteps:
         return self._job.ack(points.step, tuple(box.pieces(points.step)))
 
     def aligned(self, party: str, data: bytes) -> bytes:
-        """Return which rows are common; before that, which pieces of points have arrived."""
+        """Return which rows are common, or, until that is known, which pieces have arrived."""
         self._job.check_job(decode(data, Poll).job)
         box, record = self._job.box(party), self._job.record
         if record.align == "given":

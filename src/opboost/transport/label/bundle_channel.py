@@ -31,7 +31,7 @@ class BundleChannel(JobFolderChannel):
             ) from None
 
     def refuse(self, why: str) -> None:
-        """Do nothing: no bundle is written, and people tell each other the reason."""
+        """Do nothing: no bundle carries the reason, so people have to pass it on."""
 
     def _until(self, there: Callable[[], bool], what: str) -> None:
         if not there():

@@ -1,4 +1,4 @@
-"""Checks for feature parties' bundles, whose contents then go into the parties' folders."""
+"""Check feature parties' bundles, and store their contents in the parties' folders."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ RELEASES = (PILOT.number, KEPT_BUNDLES)
 """The numbers of the steps that bring columns: a pilot's, and the release of all people."""
 
 PROVED = "proved"
-"""The file with the label party's answer to a proof of rows, which its next bundle carries."""
+"""The file with the label party's answer to a proof of rows, sent with its next bundle."""
 
 
 class BundleIntake:
-    """The intake of a job's bundles; ``chains`` maps each party to the chain of its bundles."""
+    """Takes in a job's bundles; ``chains`` maps each party to the chain of its bundles."""
 
     def __init__(
         self, folder: Path, record: JobRecord, tools: Tools, chains: Mapping[str, BundleChain]
@@ -92,9 +92,8 @@ class BundleIntake:
     def unlocked(self, header: Header) -> tuple[bytes, bytes]:
         """Return the proof that the label party knows the rows, and the key that opens the release.
 
-        Both are empty unless the job aligns rows and the step brings a release: then nothing is
-        locked.  A release must carry the same proof as its pilot, since a different one would be
-        another guess at rows.
+        Both are empty if nothing is locked: only releases of aligned rows are.  A release must
+        carry the same proof as its pilot, since a different proof would be another guess at rows.
         """
         if self._record.align == "given" or header.number not in RELEASES:
             return b"", b""
@@ -126,7 +125,7 @@ class BundleIntake:
             check_split_values(self._record, box, read_item(inside, "answer"))
 
     def _check_points(self, inside: Path, box: PartyFolder) -> None:
-        """Refuse points of two secrets or lists with gaps; write the note a label server would."""
+        """Refuse points of two secrets or with missing pieces; note them as a label server does."""
         first = decode(read_item(inside, "00000.feature"), Points)
         places = [
             (self._record.job, step, first.tag, total, number)
@@ -157,7 +156,7 @@ class BundleIntake:
             check_column_file(inside / name, announced, column)
 
     def _met(self, inside: Path, party: str) -> list[str]:
-        """Return the item in which a party introduces itself; none if the job limits no total."""
+        """Return the item in which a party introduces itself; none if the job sets no limit."""
         if not self._record.record:
             return []
         hello = decode(read_item(inside, HELLO), Hello)
@@ -167,7 +166,7 @@ class BundleIntake:
         return [HELLO]
 
     def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
-        """Store items where the label server would; write last what marks them as complete."""
+        """Store items where the label server would, the file that marks them as complete last."""
         target = box.pilot() if number == PILOT.number else box
         target.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(inside.iterdir())

@@ -14,14 +14,14 @@ from opboost.transport.shared.logs import Log
 
 
 class BundleReplies:
-    """Writer of a job's bundles for its feature parties."""
+    """Writes a job's bundles for its feature parties."""
 
     def __init__(self, folder: Path, record: JobRecord, tools: Tools) -> None:
         self._folder, self._record, self._tools = folder, record, tools
         self._log = Log(folder / "label.jsonl")
 
     def write_due(self, peer: str, chain: BundleChain) -> None:
-        """Write a party's next bundle, if the label party is to send it and the job is ready."""
+        """Write a party's next bundle, if it is the label party's turn and the job is ready."""
         step = chain.due()
         if step is None or not step.by_label_party:
             return
@@ -46,13 +46,13 @@ class BundleReplies:
         return {**first, **{file.name: file for file in points}}
 
     def _welcome(self, peer: str) -> dict[str, Source]:
-        """Return the job's terms and the party's newest receipt, which it needs before drawing."""
+        """Return the item with the job's terms and the party's newest receipt."""
         receipt = newest_receipt(self._folder.parent, peer)
         told = welcome_to(PartyFolder(self._folder, peer), self._record, receipt)
         return {"welcome": encode(told)}
 
     def _rows(self, box: PartyFolder) -> dict[str, Source]:
-        """Return what the party compares its given rows with before it draws anything."""
+        """Return the item with which the party compares its given rows before it draws."""
         if self._record.align != "given":
             return {}
         rows, ids = box.expected(self._record)

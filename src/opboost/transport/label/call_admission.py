@@ -1,4 +1,4 @@
-"""Admission of calls to the label server, and the errors that refused callers receive."""
+"""Admit or refuse calls to the label server, and build the errors for refused callers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FloodError(PeerError):
 
 
 class CallAdmission:
-    """The check that identifies each caller, and the count of calls that each party has open."""
+    """Identifies each caller, and counts the calls that each party has open."""
 
     def __init__(self, job: ServedJob, logins: Logins, limits: ConnectionLimits) -> None:
         self.log, self.limits = job.log, limits
@@ -47,7 +47,7 @@ class CallAdmission:
         return AdmittedCall(self, context, step, body)
 
     def enter(self, account: str) -> None:
-        """Count a call, or refuse it beyond ``MAX_CALLS``: each holds a thread and its stack."""
+        """Count a call, or refuse it beyond ``MAX_CALLS``, because each call occupies a thread."""
         with self._lock:
             if self._calls[account] >= MAX_CALLS:
                 raise FloodError(f"Party {account!r} has {MAX_CALLS} calls open already.")
@@ -76,7 +76,7 @@ class CallAdmission:
         """Return whether the caller has logged in; refuse all steps but the login if it has not."""
         if self._logins.is_open(context.get_middleware(HEADERS).session, party):
             return True
-        if body is not None:  # report this first: other versions log in differently
+        if body is not None:  # check the version first, since other versions log in differently
             check_version(body.slice(0, min(body.size, 2**16)).to_pybytes())
         if step not in ("hello", "login"):
             raise NotLoggedInError(f"Party {party!r} has not logged in. Say hello first.")
@@ -84,7 +84,7 @@ class CallAdmission:
 
 
 class AdmittedCall:
-    """One call: names its caller, and turns errors into a sentence for it and a log line."""
+    """One call, whose errors become a sentence for the caller and a line in the log."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class AdmittedCall:
         self._account = ""
 
     def __enter__(self) -> str:
-        """Return the caller's name; raise, before reading the call, if it may not take the step."""
+        """Return the caller's name; if it may not take the step, raise before reading the call."""
         admission = self._admission
         try:
             party = admission.named(self._context)
@@ -133,7 +133,7 @@ class AdmittedCall:
         else:
             why = "The label party cannot use the message."
         if _is_disk(error):
-            os._exit(DISK_FULL_STATUS)  # no party can be served; the training process says why
+            os._exit(DISK_FULL_STATUS)  # no party can be served; the training process reports it
         internal = "" if isinstance(error, OpBoostError) else type(error).__name__
         self._admission.log.write(
             "refused", party=self._party, step=self._step, why=why[:300], error=internal

@@ -14,7 +14,7 @@ from opboost.transport.label.served_job import ServedJob
 class ClosingSteps:
     """The steps ``poll`` for a split query, ``answer`` to it, and ``heard`` when the job is done.
 
-    With ``refuse``, a party ends its visit without a release.
+    With ``refuse``, a party says that it does not release, and why.
     """
 
     def __init__(self, job: ServedJob) -> None:
@@ -53,7 +53,7 @@ class ClosingSteps:
         return self._job.ack("refuse")
 
     def heard(self, party: str, data: bytes) -> bytes:
-        """Note that the party knows that the job is done, so that nobody waits for it."""
+        """Note that the party knows that the job is done, so the server need not wait for it."""
         self._job.check_job(decode(data, Ack).job)
         if not is_done(self._job.folder):
             raise PeerError("The job is not done yet.")

@@ -1,10 +1,10 @@
 """Limit the label server's connections: close those that are idle or hold too much memory.
 
-Arrow Flight buffers a message of any size before it shows it, and accepts any number of
-connections; neither can be limited from Python.  The kernel knows how many bytes arrived over each
+Arrow Flight buffers a message of any size before it hands it over, and accepts any number of
+connections.  Neither can be limited from Python.  The kernel knows how many bytes arrived over each
 connection, and the label server knows how many its calls have read.  The difference is what Flight
-holds.  If the total exceeds the limit, the connection that holds most is closed.  On systems
-without ``/proc`` nothing is watched, and the operator is told so.
+holds in memory.  If the total exceeds the limit, the connection that holds most is closed.  On
+systems without ``/proc`` nothing is watched, and a message says so.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ NOT_LIMITED = (
     "This system has no /proc, so the label server limits neither its connections nor its memory. "
     "Make it listen where only the feature parties can reach it."
 )
-"""The message for a user of a system where nothing is watched, such as macOS and Windows."""
+"""The message on systems where nothing is watched, such as macOS and Windows."""
 
 POLL_SECONDS = 0.01
 """Seconds between two checks of the connections."""
 
 MAX_CONNECTIONS = 256
-"""The most connections in all; the oldest that no party has used yet are closed first."""
+"""The most connections in all; beyond it, the oldest that no party has used are closed."""
 
 MAX_CONNECTIONS_PER_ADDRESS = 16
-"""The most connections of one party; its oldest are closed first."""
+"""The most connections of one party; beyond it, its oldest are closed."""
 
 IDLE_SECONDS, UNNAMED_SECONDS = 10.0, 120.0
-"""Seconds for which a connection without a party's call may be idle, and may stay open at all."""
+"""How long a connection without a party's call may be idle, and may stay open at all."""
 
 SPARE_CONNECTIONS = 32
 """Threads that the process may have besides one per call."""
 
 OVERHEAD_FACTOR, OVERHEAD_BYTES = 1.05, 512
-"""The most that TLS and HTTP/2 roughly add: a factor per byte, and bytes per message."""
+"""Roughly the most that TLS and HTTP/2 add: a factor per byte, and bytes per message."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _Known:
 
     @property
     def nameless(self) -> bool:
-        """Whether bytes but no party's call arrived over it, and it has not been closed."""
+        """Whether it is open, and bytes arrived over it but no party's call."""
         return bool(self.received) and not self.party and not self.cut
 
 
@@ -85,7 +85,7 @@ REASONS = {
 
 
 class ConnectionLimits:
-    """A watcher that closes connections to a port of this process which exceed the limits."""
+    """Watches this process's connections to a port, and closes those that exceed the limits."""
 
     def __init__(self, log: Log, *, held: int, calls: int) -> None:
         self._log, self._most_held, self._most_calls = log, held, calls
@@ -127,7 +127,7 @@ class ConnectionLimits:
 
     def _watch(self, port: int) -> None:
         while not self._stopped.wait(POLL_SECONDS):
-            with suppress(OSError):  # a descriptor was closed meanwhile, or none is left
+            with suppress(OSError):  # a descriptor was closed, or the process has none left
                 self._look(port)
 
     def _look(self, port: int) -> None:
@@ -179,8 +179,8 @@ class ConnectionLimits:
         """Yield a connection to close if calls without a method use too many threads.
 
         A client can open calls without naming a method.  The label server does not see such calls,
-        but it can count their threads.  Of the connections without a known call, close the one that
-        holds most, and the next only when the threads of the last have had time to end.
+        but it can count their threads.  Close the connection without a known call that holds most
+        bytes, and the next one only after the threads of the last have had time to end.
         """
         if _threads() <= self._threads or now < self._pardoned:
             return

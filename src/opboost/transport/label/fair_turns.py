@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FairTurns:
-    """A scheduler that grants a few turns at once, next to the waiting party with the least work.
+    """A scheduler that grants a few turns at once, always to the waiting party with least work.
 
     Work counts even if its result is refused, so a party that sends refused data falls behind the
     others.  A party waits only for work on data that has arrived, never for another's network.

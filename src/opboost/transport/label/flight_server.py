@@ -104,7 +104,8 @@ class LabelServer(flight.FlightServerBase):  # type: ignore[misc]
             if action.body.size > MAX_MESSAGE_BYTES:
                 raise WireError(f"A message of {action.body.size:,} bytes is too large.")
             out = steps[step](party, action.body.to_pybytes())
-            # The call counts until its answer is sent: a client that never reads runs out of calls.
+            # The call counts until its answer is sent, so a client that never reads soon reaches
+            # its limit.
             yield flight.Result(pa.py_buffer(out))
 
     def do_put(

@@ -1,27 +1,39 @@
 """The label party's job folder: what each feature party sent, and what it is asked.
 
-A file appears only when it is complete, so the folder shows a job's phase and every step may be
-repeated.  The label server writes what arrives; the training process writes questions::
+A file appears only when it is complete, so the files show a job's phase, and every step can be
+repeated.  The label server writes what arrives; the training process writes what to ask::
 
-    state/JOB/job.json                 the job: number, hash, nonce, rows, digest of the IDs
-    state/JOB/parties/NAME/visited     it has logged in at least once
-    state/JOB/parties/NAME/declined    the kind of reason for which it refuses to release, if so
-    state/JOB/parties/NAME/hello       how it introduced itself; only if the job limits the total
-    state/JOB/parties/NAME/terms       what the job needs of its columns; only if it needs anything
-    state/JOB/parties/NAME/agreed      if rows are given: it has compared the terms with its plan
-    state/JOB/align/NAME/              while rows are aligned: a secret, points for the party
-    state/JOB/parties/NAME/points      and 00000.feature, 00000.raised, ...: its points; aligned
-    state/JOB/parties/NAME/claim       its proof that it knows the common rows; proved: the answer
-    state/JOB/stopped                  why the job cannot go on with the common rows
-    state/JOB/known/NAME               only with rows = "mine": which rows the party has
-    state/JOB/common                   which of the label party's rows the job is about
-    state/JOB/parties/NAME/pilot/      the same for its pilot, and weights: the answer to it
-    state/JOB/parties/NAME/score       the score that it is asked for, or columns: none is wanted;
-                                       declined: it does not release one
-    state/JOB/parties/NAME/schema      then 00000.arrow, 00001.arrow, ..., receipt, sent
-    state/JOB/parties/NAME/query       the split query; answer: the values
-    state/JOB/trained-*/               the model in codes
-    state/JOB/manifest.json            the job is done
+    state/JOB/job.json         the job: number, hash, nonce, rows, digest of the IDs
+    state/JOB/align/NAME/      during an alignment: secrets, own points, and the party's raised ones
+    state/JOB/common           which of the label party's rows the job is about
+    state/JOB/known/NAME       which rows the party has; only with rows = "mine"
+    state/JOB/stopped          why the job cannot continue with the common rows
+    state/JOB/trained-*/       the model in codes
+    state/JOB/bundles/         in a job by bundles: see shared/bundle_chain.py
+    state/JOB/manifest.json    the job is done
+    state/JOB/ended            the label server has stopped, and is not reopened
+    state/JOB/label.jsonl      a log of the job; gate.jsonl: a log of the label server
+
+A feature party's folder, ``state/JOB/parties/NAME/``, holds::
+
+    visited             it has logged in at least once
+    hello               how it introduced itself; only if the job limits the total
+    terms               what the job needs of its columns; only if it needs anything
+    agreed              if rows are given: it has compared the terms with its plan
+    declined            the kind of reason for which it refuses to release
+    refused             why the label party refused its points or ended the job; deleted when read
+    points              the tag and number of its points, and the bytes of deleted pieces
+    00000.feature ...   its points; 00000.raised ...: the label party's, which it raised
+    aligned             which of its rows are common
+    expected            a release's number of rows, the digest of its IDs, and a secret for a proof
+    claim               its proof that it knows the common rows; proved: the label party's proof
+    pilot/              the release of its pilot, with the files of a release
+    weights             the column weights that answer the pilot
+    score               the score that it is asked for; score-declined: it does not release it
+    columns             no score is asked for, but columns
+    schema              its release: due (a number of columns), receipt, 00000.arrow ..., sent
+    query               the split query; answer: the values
+    farewell            it knows that the job is done
 """
 
 from __future__ import annotations
@@ -53,10 +65,10 @@ Way = Literal["network", "bundles"]
 STEPS = ("feature", "raised")
 PILOT = "pilot"
 REFUSAL = "declined"
-"""The file that says why a party refuses to release; deleted when the party returns."""
+"""The file with the reason why a party refuses to release; deleted when the party returns."""
 
 TERMS, AGREED = "terms", "agreed"
-"""The files for what the job needs of a party, and that the party compared it with its plan."""
+"""The files with the job's terms for a party, and that the party has compared them."""
 
 VISITED = "visited"
 """The file that says that a party has logged in at least once."""
@@ -68,15 +80,15 @@ _OWN = (
 )  # fmt: skip
 
 HOLD_SECONDS = 5.0
-"""Seconds for which the server holds a poll before it answers "not yet"."""
+"""How long the server holds a poll before it answers "not yet"."""
 
 LOOK_SECONDS = 0.005
-"""Seconds between two looks at the folder that the server and the training process share."""
+"""Seconds between two looks into the folder that server and training process share."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What the label server has to know about a job."""
+    """What the label server needs to know about a job."""
 
     job: str
     hash: str
@@ -89,7 +101,7 @@ class JobRecord:
     receipts: bool
     columns: int
     run: int
-    """The number of this run in the state folder, which only grows, whatever the clock does."""
+    """The number of this run in the state folder, which grows even if the clock is set back."""
     align: str = "given"
     most_rows: int = 0
     """The largest set of points that a party may send."""
@@ -98,7 +110,7 @@ class JobRecord:
     record: float = 0.0
     """The most that all parties together may reveal about one person; 0: no limit."""
     kept: RowChoice = "common"
-    """Which rows the job is about: those common to all parties, or all of the label party's."""
+    """Whether the job is about the rows that all parties have, or all of the label party's."""
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -132,7 +144,7 @@ class JobRecord:
 
 
 def newest_receipt(state: Path, party: str) -> bytes:
-    """Return the signed receipt with the highest entry that this party ever sent; empty if none."""
+    """Return the party's signed receipt with the highest entry, from all jobs; empty if none."""
     newest, sealed = -1, b""
     name = check_party(party)
     of_pilots = state.glob(f"*/parties/{name}/{PILOT}/receipt")
@@ -152,7 +164,7 @@ def newest_receipt(state: Path, party: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What is kept about a party's points."""
+    """What the note ``points`` holds."""
 
     tag: str
     total: int
@@ -161,7 +173,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What a party's release must have, and the label party's secret for the proof of its rows."""
+    """What the note ``expected`` holds: a release's rows, and the secret for their proof."""
 
     rows: int
     ids: str
@@ -175,11 +187,11 @@ class PartyFolder:
         self.party, self.folder = party, job / "parties" / check_party(party)
 
     def pilot(self) -> PilotFolder:
-        """The folder with the release of the party's pilot."""
+        """Return the folder of the party's pilot."""
         return PilotFolder(self)
 
     def has(self, name: str) -> bool:
-        """Return whether a file exists, and so is complete."""
+        """Return whether a file exists; it is then complete."""
         return (self.folder / name).exists()
 
     def read(self, name: str) -> bytes:
@@ -192,7 +204,7 @@ class PartyFolder:
         atomic_files.write(self.folder / name, data)
 
     def note(self, name: str, plain: Any) -> None:
-        """Write a note of the label party's own about the party."""
+        """Write one of the label party's own notes about the party."""
         self.write(name, atomic_files.with_checksum(json.dumps(plain).encode()))
 
     def noted(self, name: str, kind: Any) -> Any:
@@ -220,7 +232,7 @@ class PartyFolder:
         return piece_numbers(self.folder, step)
 
     def points(self) -> dict[str, Any]:
-        """What is known about the party's points: tag of the secret, number, and later bytes."""
+        """Return the note about the party's points; empty if there is none."""
         known: _Shown | None = self.noted("points", _Shown)
         if known is None:
             return {}
@@ -229,9 +241,9 @@ class PartyFolder:
         return asdict(known)
 
     def take_refusal(self) -> str:
-        """Return and delete the reason why the label party refused what was sent; empty if none.
+        """Return and delete the reason for a refusal by the label party; empty if none.
 
-        Unusable points are deleted, too; once rows are aligned, the reason is about columns.
+        Before rows are aligned, the refused points are deleted, too.
         """
         if not self.has("refused"):
             return ""
@@ -242,7 +254,7 @@ class PartyFolder:
         return why
 
     def note_refusal(self, reason: str) -> None:
-        """Keep the kind of reason for which the party refuses to release."""
+        """Note the kind of reason for which the party refuses to release."""
         if reason not in get_args(Refusal):
             raise PeerError("A party refuses because of a cap, its declaration or its rows.")
         self.note(REFUSAL, reason)
@@ -253,13 +265,13 @@ class PartyFolder:
         return found if found is not None and found in get_args(Refusal) else ""
 
     def begin_visit(self) -> None:
-        """Note that the party logged in, and forget why it refused and what it agreed to."""
+        """Note that the party logged in; forget an earlier refusal or agreement."""
         for name in (REFUSAL, AGREED):
             (self.folder / name).unlink(missing_ok=True)
         self.write(VISITED, b"")
 
     def forget_points(self) -> None:
-        """Delete the points, and keep how many they were."""
+        """Delete the points, and add their bytes to the note about them."""
         files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
         if not files:
             return
@@ -277,7 +289,7 @@ class PartyFolder:
         return rows, proof.ids
 
     def expect(self, rows: int, proof: RowProof) -> None:
-        """Note how many rows the party's release must have, and this side's half of the proof."""
+        """Note what the party's release must have, and the label party's half of the proof."""
         expected = _Expected(rows, proof.ids.hex(), proof.secret.key.hex())
         self.note("expected", asdict(expected))
 
@@ -295,12 +307,12 @@ class PartyFolder:
             ) from None
 
     def due(self) -> int:
-        """How many columns the schema announces; 0 before it arrives."""
+        """Return how many columns the schema announces; 0 before it arrives."""
         known: int | None = self.noted("due", int)
         return max(0, known or 0)
 
     def bytes(self) -> int:
-        """The bytes that the party sent."""
+        """Return how many bytes the party sent."""
         sent = [f for f in self.folder.glob("[!.]*") if f.name not in _OWN]
         checksums = atomic_files.CHECKSUM_BYTES * len(self.columns())
         size = sum(f.stat().st_size for f in sent) - checksums
@@ -309,7 +321,7 @@ class PartyFolder:
         return size + int(self.points().get("bytes", 0))
 
     def phase(self) -> str:
-        """The phase that this party is in."""
+        """Return the phase of the job that this party is in."""
         if self.party_refusal():
             return "refused"
         if not self.has("schema"):
@@ -326,7 +338,7 @@ class PartyFolder:
 
 
 class PilotFolder(PartyFolder):
-    """The folder of a pilot's release, within its party's folder; the rows are the same."""
+    """The folder of a pilot's release, within its party's folder."""
 
     def __init__(self, whole: PartyFolder) -> None:
         self.party, self.folder, self._whole = whole.party, whole.folder / PILOT, whole
@@ -337,7 +349,7 @@ class PilotFolder(PartyFolder):
 
 
 def piece_numbers(folder: Path, suffix: str) -> list[int]:
-    """Return the numbers of the pieces of points that a folder has under a suffix."""
+    """Return the numbers of a folder's pieces of points with this suffix."""
     return sorted(int(f.stem) for f in folder.glob(f"[0-9]*.{suffix}"))
 
 
@@ -384,7 +396,7 @@ def status(job: Path) -> dict[str, Any]:
 
 
 def _rows(job: Path, record: JobRecord) -> int:
-    """Return how many rows are trained on, as far as that is known."""
+    """Return how many rows the job is about: all until the common rows are known."""
     common = job / "common"
     if not common.exists():
         return record.rows
@@ -392,7 +404,7 @@ def _rows(job: Path, record: JobRecord) -> int:
 
 
 def aligned_share(job: Path, record: JobRecord, box: PartyFolder) -> float:
-    """Return the share of the alignment with a party that is done: all blinding and raising."""
+    """Return how much of the alignment with a party is done, counted in pieces of points."""
     if record.align == "given" or box.has("aligned"):
         return 1.0
     ours = job / "align" / box.folder.name

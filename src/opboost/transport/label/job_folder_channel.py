@@ -40,7 +40,7 @@ from opboost.transport.label.job_folder import (
 from opboost.transport.label.party_totals import HELLO, told
 
 ANSWER_LEAVES_SECONDS = 0.5
-"""Seconds for the label server to send the answer that it has taken from the folder."""
+"""Seconds in which the label server can send an answer that it has read from the folder."""
 
 
 class JobFolderChannel:
@@ -65,10 +65,10 @@ class JobFolderChannel:
         return told(self._box)
 
     def agree(self, welcome: Welcome) -> None:
-        """Write what is needed of the party, which receives it when it connects."""
+        """Write the terms for the party, which receives them when it connects."""
         if welcome.columns or welcome.values:
             self._box.write(TERMS, encode(welcome))
-        else:  # an earlier run of the label party may have needed something
+        else:  # an earlier run of the label party may have written terms
             (self._box.folder / TERMS).unlink(missing_ok=True)
 
     def check_rows(self, welcome: Welcome, check: CheckRows) -> None:
@@ -152,7 +152,7 @@ class JobFolderChannel:
         return decode(self._box.read("schema"), Schema)
 
     def want_columns(self) -> None:
-        """Write for the party that columns are wanted, not a score."""
+        """Note for the party that columns are wanted, not a score."""
         if self._box.has("score"):
             raise self._other_wish()
         self._box.write("columns", b"")
@@ -176,7 +176,7 @@ class JobFolderChannel:
         return decode(self._box.read("schema"), Schema)
 
     def answer_pilot(self, weigh: Weigh) -> None:
-        """Write the column weights for the party if its pilot has arrived; they are final."""
+        """Once the party's pilot has arrived, write its column weights, which are final."""
         pilot = self._box.pilot()
         if self._box.has("weights") or not pilot.has("sent"):
             return

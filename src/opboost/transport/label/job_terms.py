@@ -1,7 +1,7 @@
 """What the label party tells each feature party about a job before anything is drawn.
 
-A party compares these terms with its own plan and then shows its rows, or its points.  If the
-terms concern all parties, no release begins before every party has accepted them.
+A party compares these terms with its own plan before it sends the digest of its rows, or its
+points.  If the terms concern all parties, no release begins before every party has accepted them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def welcome_to(
 def is_shared(box: PartyFolder, record: JobRecord) -> bool:
     """Return whether the terms concern all parties: a joint limit, columns of a model, or scores.
 
-    Then no party draws in vain because another does not accept them.
+    Parties wait for each other in such a job, so that none draws in vain if another refuses.
     """
     return bool(record.record) or box.has(TERMS) or box.has("score")
 

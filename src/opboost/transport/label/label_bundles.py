@@ -1,7 +1,7 @@
 """The label party's side of a job by bundles.
 
-Every verb does the same: it takes the bundles that arrived, continues the job until something is
-missing, and writes the resulting messages, one bundle for each feature party.
+Every verb does the same: it takes the bundles that arrived, continues the job until it needs more,
+and writes the resulting messages, one bundle for each feature party.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def begin(
     config: LabelConfig, to: Path, *, again: bool = False, score: Path | None = None
 ) -> BundleOutcome:
-    """Begin a job and write a bundle for every feature party; repeated, the same bundles.
+    """Begin a job and write a bundle for every feature party; a repeat gives the same bundles.
 
     ``score`` is the model of a prediction for which parties release scores: the first bundle asks
     each party for its score.
@@ -120,7 +120,7 @@ def predict(
 
 
 def _scored_by(config: LabelConfig, model: Path) -> Estimator:
-    """Return the model of the scores; refuse one without scores before anything begins."""
+    """Return the model whose scores are wanted; refuse one without scores before the job begins."""
     from opboost.estimators import load
 
     if config.job.purpose != "predict":
@@ -137,7 +137,7 @@ def _scored_by(config: LabelConfig, model: Path) -> Estimator:
 def _taken(
     config: LabelConfig, verb: str, numbers: Sequence[int], inputs: Sequence[Path]
 ) -> Iterator[BundleJob]:
-    """Yield the run of the job that these bundles belong to, after taking them."""
+    """Take these bundles, and yield the run of the job to which they belong."""
     tools = Tools.of(config.tls, config.party.name)
     bundles = [open_bundle(path, tools.identity.ca) for path in inputs]
     folder = known_job(config, "bundles")
@@ -171,7 +171,7 @@ class BundleJob:
         self._replies = BundleReplies(folder, self.record, tools)
 
     def want_scores(self, estimator: Estimator) -> None:
-        """Write for every party the score that it is asked for."""
+        """Note for every party the score that it is asked for."""
         from opboost.parties.label.score_query import score_task
 
         for name in self.record.active:
@@ -184,7 +184,7 @@ class BundleJob:
         return any(PartyFolder(self.folder, name).has("score") for name in self.record.active)
 
     def go_on(self, numbers: Sequence[int], to: Path) -> BundleOutcome:
-        """Continue as far as possible, write what is due, put these steps' bundles into ``to``."""
+        """Continue as far as possible, and copy the bundles of these steps into ``to``."""
         trains = self._config.job.purpose == "train"
         reached = self.run(TrainingGoal(self._config) if trains else None)
         for peer, chain in self.chains.items():
@@ -192,7 +192,7 @@ class BundleJob:
         return self.outcome(handed_out(self.chains.values(), numbers, to), reached)
 
     def run(self, goal: Goal | None) -> Reached | None:
-        """Reach a goal, or align rows if there is none yet; return None while input is missing."""
+        """Reach the goal, or only align rows if there is none; return None if input is missing."""
         started = time.monotonic()
         self.record.save(self.folder)
         data = read_data(self._config)

@@ -12,7 +12,7 @@ from opboost.runtime.loading import loading
 from opboost.transport.label.label_job import Data, active_parties, label_party
 
 MIN_FREE_BYTES_PER_ROW = 64
-"""Free disk space that a job needs per row: received columns, checkpoints and the model."""
+"""Free bytes that a job needs per row for received columns, checkpoints and the model."""
 
 
 def check_label_side(config: LabelConfig, data: Data) -> None:

@@ -50,7 +50,7 @@ class Goal(Protocol):
         ...
 
     def leave_terms(self, run: LabelJobRun) -> None:
-        """Write what the job needs of each party, before the party may connect."""
+        """Write the terms for each party before it can connect."""
         ...
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
@@ -71,7 +71,7 @@ class TrainingGoal:
         return Reached(read_manifest(folder))
 
     def needs_nobody(self, folder: Path) -> bool:
-        """Return False: parties may connect while a removed model is trained again."""
+        """Return False: while a removed model is trained again, parties may connect."""
         return False
 
     def check(self, data: Data) -> None:
@@ -79,7 +79,7 @@ class TrainingGoal:
         check_label_side(self.config, data)
 
     def leave_terms(self, run: LabelJobRun) -> None:
-        """Tell every party what the model needs of its columns."""
+        """Write for every party which columns and values the model needs."""
         config = self.config
         if config.continue_from is not None or config.train.early_stopping is not None:
             label_party(config, run.data).agree(run.channels, run.welcome)
@@ -88,8 +88,8 @@ class TrainingGoal:
             channel.agree(run.welcome)
 
     def reach(self, party: LabelParty, run: LabelJobRun, alignment: dict[str, Any]) -> Reached:
-        """Answer the pilots that have come, train, ask for split values, and save the model."""
-        for channel in run.channels:  # by bundles, no party waits for another's release
+        """Answer the pilots that have arrived, train, ask for split values, and save the model."""
+        for channel in run.channels:  # with bundles, no pilot waits for another party's release
             channel.answer_pilot(party.weigher(channel, run.welcome))
         model = party.train_model(run.channels, welcome=run.welcome, state=run.folder)
         return Reached(
@@ -108,7 +108,7 @@ class PredictionGoal:
     """Parties of the model that do not take part."""
 
     def known(self, folder: Path) -> Reached | None:
-        """Return None: predictions are not kept, but recomputed from the received columns."""
+        """Return None: predictions are not kept but computed again from the received columns."""
         return None
 
     def needs_nobody(self, folder: Path) -> bool:
@@ -122,7 +122,7 @@ class PredictionGoal:
         check_own(self.estimator, data.features)
 
     def leave_terms(self, run: LabelJobRun) -> None:
-        """Tell every party that its columns are wanted, or which score."""
+        """Write for every party whether its columns are wanted, or which score."""
         from opboost.parties.label.score_query import score_task
 
         for channel in run.channels:

@@ -1,4 +1,4 @@
-"""The label party's steps in a job, the same over the network and by bundles."""
+"""The label party's steps in a job that do not depend on how messages travel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The label party's own table; its IDs stay in the file."""
+    """The label party's table in memory, except for the IDs, which stay in their file."""
 
     features: pa.Table | None
     y: np.ndarray[Any, Any] | None
@@ -47,7 +47,7 @@ class Data:
 
 
 def read_data(config: LabelConfig) -> Data:
-    """Read the label party's table: own features, row IDs, and the label if it is learned."""
+    """Read the label party's table: its features, the row IDs and, for training, the label."""
     learnt = config.job.purpose == "train"
     names, ids = column_names(table_files(config.table)[0], config.data), config.align.ids()
     dropped = [*config.drop, *ids] if learnt else ids
@@ -64,14 +64,14 @@ def read_data(config: LabelConfig) -> Data:
     column = config.label.column
     y = label_of(table, column)
     if len(distinct(y)) < 2:
-        # Refuse it now, before any party has spent privacy on it.
+        # Refuse it now, before any party releases anything.
         raise ColumnError(column, "is the label and holds only one value")
     own = table.drop_columns([column])
     return Data(own if own.num_columns else None, y, keys, named)
 
 
 def known_job(config: LabelConfig, way: Way) -> Path | None:
-    """Return the last job of this job file; refuse an unfinished one begun in another way."""
+    """Return the last run of this job file; refuse an unfinished run that used other means."""
     same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
     if not same:
         return None
@@ -87,7 +87,7 @@ def known_job(config: LabelConfig, way: Way) -> Path | None:
 
 
 def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Path:
-    """Begin a run of the job."""
+    """Begin a run of the job; return its folder."""
     nonce = secrets.token_bytes(32)
     while (config.state / (number := job_number(config.job.hash))).exists():
         time.sleep(0.1)  # job numbers have a resolution of one second
@@ -116,7 +116,7 @@ def new_job(config: LabelConfig, data: Data, *, receipts: bool, way: Way) -> Pat
 
 
 def current(config: LabelConfig) -> dict[str, Any]:
-    """Return the settings that may change during a job: revoked parties and limits."""
+    """Return the settings that may change during a job: the revoked parties and the limits."""
     revoked = tuple(name for name, peer in config.peers.items() if peer.revoked)
     if set(config.job.feature_parties) <= set(revoked):
         raise ConfigError(
@@ -131,7 +131,7 @@ def current(config: LabelConfig) -> dict[str, Any]:
 
 
 def check_booster(config: LabelConfig) -> None:
-    """Refuse a cluster that does not answer, before any party spends privacy on the job."""
+    """Refuse a cluster that does not answer, before any party releases anything."""
     if config.job.purpose == "train" and config.booster.engine != "local":
         from opboost.scale.cluster_booster import connected_booster
 
@@ -140,7 +140,7 @@ def check_booster(config: LabelConfig) -> None:
 
 
 def check_data(record: JobRecord, data: Data) -> None:
-    """Refuse a table with other rows than the job began with."""
+    """Refuse a table whose rows are not those with which the job began."""
     if data.ids.digest(bytes.fromhex(record.nonce)).hex() != record.ids:
         raise DataError(
             f"The table's IDs are not those with which job {record.job} began",
@@ -150,7 +150,7 @@ def check_data(record: JobRecord, data: Data) -> None:
 
 def label_party(config: LabelConfig, data: Data) -> LabelParty:
     """Build the party that a file describes."""
-    # Boosters and compiled loops take a second to load; the label server opens meanwhile.
+    # Imported here: boosters and compiled loops take a second to load; the server opens meanwhile.
     from opboost.parties.label.label_party import LabelParty
 
     earlier = None
@@ -198,7 +198,7 @@ def active_parties(config: LabelConfig) -> list[str]:
 def check_predicted(
     config: LabelConfig, estimator: Estimator, release: str, without: Sequence[str]
 ) -> None:
-    """Refuse a prediction that the job's parties or the model do not allow, before it begins."""
+    """Before a prediction begins, refuse one that the job's parties or the model rule out."""
     from opboost.files.predict_without import check_left_out, check_taking_part
     from opboost.parties.label.predictions import check_no_absence
     from opboost.parties.label.score_query import check_scores
@@ -213,7 +213,7 @@ def check_predicted(
 
 
 def alignment_figures(folder: Path, record: JobRecord) -> dict[str, Any]:
-    """Return the alignment in figures: how many rows each party had, and how many are common.
+    """Return the alignment's figures: how many rows each party had, and how many are common.
 
     With ``rows = "mine"``, also how many of the label party's rows each party knows.
     """
@@ -262,7 +262,7 @@ def write_predicted(
     alignment: dict[str, Any],
     score_line: str | None = None,
 ) -> dict[str, Any]:
-    """Write the manifest of a prediction, which ends the job; return an earlier one if any."""
+    """Write the manifest that ends a prediction's job, unless it exists; return it."""
     if is_done(folder):
         return read_manifest(folder)
     about = {"left_out": record.rows - len(found.rows), "predicted_by": model.name}
@@ -306,7 +306,7 @@ def _write_manifest(
 
 
 def with_ids(data: Data, found: Predicted) -> pa.Table:
-    """Return the IDs of rows with their predictions, in the order of the file."""
+    """Return the IDs of the predicted rows with their predictions, in the order of the file."""
     table = data.named.rows(found.rows)
     predicted = found.table()
     for name in predicted.column_names:

@@ -1,4 +1,4 @@
-"""One run of the label party through a job, over the network or by bundles."""
+"""One run of the label party's side of a job, over the network or by bundles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelJobRun:
-    """The label party with its table and its channels, whatever the job's phase."""
+    """The label party with its table and its channels, in any phase of a job."""
 
     config: LabelConfig
     folder: Path

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from opboost.transport.label.flight_server import LabelServer
 
 MAX_OPEN_FILES = 4096
-"""Open files and connections that the label server asks for; see also ``MAX_CONNECTIONS``."""
+"""The open files and connections that the label server asks the system to allow."""
 
 FAREWELL_SECONDS = 0.3
-"""Seconds that open calls have to finish after the training process ends; the rest are cut."""
+"""Seconds for open calls to finish after the training process ends; then they are cut off."""
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _let_answers_leave(server: LabelServer) -> None:
-    """Let answers that are ready leave, such as the one that tells the last party of the end."""
+    """Give answers time to be sent, such as the one that tells the last party of the end."""
     ending = threading.Thread(target=server.shutdown, daemon=True)
     with suppress(RuntimeError):  # there is no memory left for a thread
         ending.start()

@@ -1,4 +1,4 @@
-"""The label server as a process: started at once, opened when the job is known."""
+"""The label server as a process, which is started at once and opened when the job is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opboost.runtime.child_processes import python_command
 from opboost.transport.shared.logs import LINES_PER_MINUTE, Log
 
 STACK_BYTES = 2**19
-"""Bytes of a thread's stack in the label server, where each call has a thread."""
+"""Bytes of each thread's stack in the label server, which has a thread per call."""
 
 _HANDSHAKE = re.compile(r"Handshake failed with .*?error:[0-9A-F]+:[^:]*:[^:]*:(.*)")
 
@@ -29,7 +29,7 @@ DISK_FULL_STATUS = 28
 
 
 MAX_STARTS = 10
-"""How often the label server is started before it has opened; then the label party gives up."""
+"""How often the label server may die before it has opened; then the label party gives up."""
 
 
 class _DiedAtOnce(PeerError):
@@ -54,9 +54,9 @@ class LabelServerProcess:
     def _started(self) -> subprocess.Popen[str]:
         environment = {
             **os.environ,
-            # Arrow's own allocator maps more than it uses, which a memory limit would count.
+            # Arrow's own allocator maps memory that it does not use, which the limit would count.
             "ARROW_DEFAULT_MEMORY_POOL": "system",
-            # Memory of a large message is returned to the system, not kept for the next.
+            # The memory of a large message is returned to the system at once.
             "MALLOC_ARENA_MAX": "2",
             "MALLOC_MMAP_THRESHOLD_": "1048576",
             "MALLOC_TRIM_THRESHOLD_": "1048576",
@@ -75,7 +75,7 @@ class LabelServerProcess:
             )
 
     def open(self, setting: dict[str, object]) -> str:
-        """Let parties in and return the address; ``setting`` is a ``flight_server.Setting``."""
+        """Open the server and return its address; ``setting`` is a ``flight_server.Setting``."""
         self._setting = dict(setting)
         job = Path(str(setting["job"]))
         self._log = Log(job / "label.jsonl")
@@ -154,7 +154,7 @@ class LabelServerProcess:
                     self._refused.write("refused", party="?", step="tls", why=why)
 
     def stop(self) -> None:
-        """Stop the server; log also that it was killed at the last moment."""
+        """Stop the server; if it was killed just before, log that, too."""
         self._ended.set()
         self._close()
         if self._process.returncode not in (0, DISK_FULL_STATUS):

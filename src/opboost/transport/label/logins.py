@@ -1,8 +1,8 @@
-"""Logins at the label server: single-use challenges, and the sessions that they open.
+"""Logins to the label server: single-use challenges, and the sessions that they open.
 
-TLS alone does not identify a party.  gRPC takes a caller's name from whatever a certificate has (a
-subject, an address, the first of several names), and does not expose the certificate.  So a party
-signs a fresh nonce to get a session, and sends that session with every call.
+TLS alone does not identify a party.  gRPC takes a caller's name from whatever name a certificate
+has (a subject, an address, the first of several names), and does not show the certificate.  So a
+party signs a fresh nonce to get a session, and sends the session with every call.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from opboost.errors import PeerError
 from opboost.protocol.messages import Hello
 
 MAX_CHALLENGES = 1024
-"""Unanswered challenges, one per connection; beyond this many, the oldest are dropped."""
+"""The most unanswered challenges, one per connection; then the oldest are dropped."""
 
 MAX_SESSIONS = 64
-"""Sessions per party; beyond this many, the least recently used are dropped."""
+"""The most sessions per party; then the least recently used are dropped."""
 
 
 class NotLoggedInError(PeerError):
@@ -77,5 +77,5 @@ class Logins:
 
 
 def _digest(session: str) -> bytes:
-    """Return the digest under which a session is stored, so that lookup time reveals nothing."""
+    """Return the digest under which a session is stored, so that lookups reveal nothing by time."""
     return hashlib.sha256(session.encode(errors="replace")).digest()

@@ -66,7 +66,7 @@ class NetworkJob:
         ]
 
     def report_resumed(self, half_written: int, say: Say) -> None:
-        """Report that the job is resumed, from which phase, and what a killed run left behind."""
+        """Report that the job is resumed, in which phase, and what a killed run left behind."""
         lost = check(self.folder, atomic_files.AT_LABEL_PARTY, ("*.label", "*.doubled"))
         phase = str(status(self.folder)["phase"])
         self.log.write(
@@ -98,7 +98,7 @@ class NetworkJob:
         identity: Identity | None,
         say: Say,
     ) -> None:
-        """Reopen the label server of a finished job if it was killed before every party knew."""
+        """Reopen a finished job's label server if the job was killed before all parties knew."""
         if self.record.way != "network" or (self.folder / "ended").exists():
             return
         names = ", ".join(self.unaware()) or "no party"
@@ -108,7 +108,7 @@ class NetworkJob:
         self.end()
 
     def end(self) -> None:
-        """Keep the label server up until every party knows that the job is done, or for a while."""
+        """Wait until every party knows that the job is done, but at most ``LINGER_SECONDS``."""
         self.log.write("done", job=self.record.job)
         end = time.monotonic() + LINGER_SECONDS
         while self.unaware() and time.monotonic() < end:

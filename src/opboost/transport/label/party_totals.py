@@ -1,4 +1,4 @@
-"""Compare what feature parties say they reveal about one person with the limit of the job."""
+"""Compare what feature parties say they reveal about one person with the job's limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ HELLO = "hello"
 def meet(job: Path, record: JobRecord, hello: Hello) -> None:
     """Record a party's introduction; refuse it if the totals so far exceed the limit.
 
-    A refused introduction is not recorded: the others wait until it returns with a smaller total.
+    A refused introduction is not recorded: the others wait until the party returns with a smaller
+    total.
     """
     check_hello(record, hello)
     boxes = {name: PartyFolder(job, name) for name in record.active if name != hello.party}

@@ -31,7 +31,7 @@ class PartyUsefulness:
 def parties_usefulness(config: LabelConfig, name: str) -> tuple[str, list[PartyUsefulness]]:
     """Return the last job in which a party released rows, and the usefulness of the columns.
 
-    The released rows and the label party's own labels suffice, so no party is asked for anything.
+    The released rows and the label party's own labels are enough, so no party is contacted.
     ``name`` is the name of the job file.
     """
     if config.job.purpose != "train":

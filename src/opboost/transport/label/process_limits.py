@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let this process use this much more memory; allocations beyond that fail cleanly."""
+    """Limit the memory that this process may use in addition; allocations beyond that fail."""
     try:
         import resource
 
@@ -22,7 +22,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def allow_files(count: int) -> None:
-    """Let this process hold this many files and connections, as far as the system allows."""
+    """Raise the number of files and connections of this process, as far as the system allows."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -33,7 +33,7 @@ def allow_files(count: int) -> None:
 
 
 def full_stack() -> None:
-    """Let the main thread's stack grow to the hard limit; other threads keep their size."""
+    """Let the main thread's stack grow to the hard limit; other threads' stacks stay the same."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

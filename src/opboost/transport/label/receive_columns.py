@@ -1,4 +1,4 @@
-"""Checks and storage for what a feature party sends, over the network or by bundle."""
+"""Check and store what a feature party sends, over the network or by bundle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from opboost.transport.shared.tls import check_receipt
 
 
 def check_their_points(record: JobRecord, points: Points) -> None:
-    """Refuse points of an unexpected step, or more points than the label party aligns."""
+    """Refuse points of an unexpected step, and more points than the label party aligns."""
     if record.align == "given" or points.step not in STEPS:
         raise PeerError("These points are not expected.")
     if points.step == "raised" and points.total != record.rows:
@@ -50,8 +50,8 @@ def check_their_points(record: JobRecord, points: Points) -> None:
 def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
     """Return the label party's proof that it knows the common rows, once the party has proved it.
 
-    The label party accepts one claim per job and party.  Its answer reveals to the sender whether
-    the claim was right, so a second claim would be another guess at rows that the sender lacks.
+    The label party accepts one claim per job and party.  Its answer shows the sender whether the
+    claim was right, so a second claim would be another guess at rows that the sender does not know.
     """
     claim = decode(data, Claim)
     if record.align == "given" or not box.has("aligned"):
@@ -77,7 +77,7 @@ def check_proved(record: JobRecord, box: PartyFolder) -> None:
 
 
 def taken_schema(record: JobRecord, box: PartyFolder, data: bytes) -> tuple[Schema, int]:
-    """Return the party's schema, checked for this job and its rows, and how many columns it has."""
+    """Check a party's schema for this job and its rows; return it and its number of columns."""
     schema = decode(data, Schema)
     check_schema(schema, box.party, record.job, *box.expected(record))
     if record.purpose == "predict":
@@ -104,7 +104,7 @@ def check_new_receipt(job: Path, record: JobRecord, party: str, data: bytes, ca:
 
 
 def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> SplitQuery:
-    """Return the query that these split values answer; refuse unasked or impossible values."""
+    """Return the query that these split values answer; refuse unrequested or impossible values."""
     answer = decode(data, SplitValues)
     if answer.job != record.job or not box.has("query"):
         raise PeerError("These split values were not requested.")
@@ -134,10 +134,10 @@ def receive_column(
     took: Callable[[int], None],
     turn: Callable[[int], AbstractContextManager[None]],
 ) -> ColumnHead | None:
-    """Check and store a column's stream piece by piece; return None if it is stored already.
+    """Check and store a column's stream piece by piece; return None if it was stored before.
 
-    Each piece is checked and written in a ``turn`` of as many rows as it should have.  ``took``
-    receives its size in bytes before it is written.
+    Each piece is checked and written in a ``turn`` that counts its expected number of rows.
+    ``took`` receives its size in bytes before it is written.
     """
     head = _announced_head(stream, announced, number)
     if target.exists():

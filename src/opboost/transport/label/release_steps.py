@@ -45,7 +45,7 @@ class ReleaseSteps:
     def rows(self, party: str, data: bytes) -> bytes:
         """Check that the party's given rows are those of the label party.
 
-        If the job's terms concern all parties, the answer is to wait until all have agreed.
+        If the job's terms concern all parties, the party has to wait until all have agreed.
         """
         record = self._job.record
         rows = decode(data, Rows)
@@ -119,7 +119,7 @@ class ReleaseSteps:
         return self._job.ack("sent")
 
     def score(self, party: str, data: bytes) -> bytes:
-        """Return the score that is wanted instead of columns, once the label party has named it."""
+        """Once the label party has decided, return the score that it wants instead of columns."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if self._job.record.purpose != "predict":
@@ -134,7 +134,7 @@ class ReleaseSteps:
         return box.read("score") if box.has("score") else self._job.ack("columns")
 
     def declined(self, party: str, data: bytes) -> bytes:
-        """Note that the party does not release the score that it was asked for."""
+        """Note that the party declines to release the requested score."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if not box.has("score") or box.has("sent"):
@@ -144,7 +144,7 @@ class ReleaseSteps:
         return self._job.ack("declined")
 
     def weights(self, party: str, data: bytes) -> bytes:
-        """Return the column weights that follow from a pilot, once they are known."""
+        """Return the column weights computed from the pilot, once they are known."""
         self._job.check_job(decode(data, Poll).job)
         box = self._job.box(party)
         if not box.pilot().has("sent"):
@@ -156,6 +156,6 @@ class ReleaseSteps:
 
 
 def remove_partial_columns(job: Path) -> None:
-    """Remove columns that a server had not received completely when it died."""
+    """Remove columns that an earlier server had received only in part."""
     for left in (*job.glob("parties/*/.*.part"), *job.glob("parties/*/pilot/.*.part")):
         left.unlink(missing_ok=True)

@@ -38,7 +38,7 @@ from opboost.transport.shared.tls import Identity
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """The callbacks that follow a job."""
+    """The callbacks through which a caller follows a job."""
 
     watch: Watch
     opened: Opened
@@ -111,7 +111,7 @@ def _run(
     *,
     again: bool,
 ) -> Reached:
-    """Reach the goal of a job, whatever its phase."""
+    """Reach the goal of a new or interrupted job."""
     with atomic_files.alone(config.state) as half_written:
         started = time.monotonic()
         folder = None if again else known_job(config, "network")

@@ -1,4 +1,4 @@
-"""The job that a label server serves: its folder, and what every step needs of it."""
+"""The job that a label server serves: its folder, and what all steps use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ServedJob:
         return PartyFolder(self.folder, party)
 
     def ack(self, step: str, there: tuple[int, ...] = ()) -> bytes:
-        """Return the answer that a step is done or must wait, and which parts are already here."""
+        """Return the answer that a step is done or must wait, and which parts have arrived."""
         return encode(Ack(self.record.job, step, there))
 
     def check_job(self, job: str) -> None:
@@ -47,7 +47,7 @@ class ServedJob:
             raise PeerError("The label party works on another job now. Join again.")
 
     def check_refusal(self, box: PartyFolder) -> None:
-        """Tell a party, once, why the label party cannot use what it sent."""
+        """Tell a party, once, why the label party refused what it sent or ended the job."""
         with self.lock:
             why = box.take_refusal()
         if why:

@@ -1,13 +1,13 @@
 """The bundles that one party has exchanged with another in one job.
 
 Bundles between two parties form a chain: each has the next number and holds the digest of the one
-before it.  The chain so far is one small file, replaced as a whole, so even after a crash a bundle
-is either used or not.  A party keeps its own bundles beside the chain, because encryption is
-randomised: a repeated step gives the same bundle as before, never a second one.
+before it.  The chain is one small file that is replaced as a whole, so even after a crash a bundle
+is either used or not.  A party keeps its own bundles beside the chain.  Encryption is randomised,
+so without them a repeated step would write a different bundle.
 
 A feature party whose budget has a pilot inserts two steps before its release: the pilot's codes,
-and the weights with which the label party answers.  This is not agreed beforehand; the chain
-inserts the steps when the pilot's bundle comes.
+and the weights with which the label party answers.  The parties do not agree on this beforehand:
+the chain inserts the steps when the pilot's bundle arrives.
 
 ::
 
@@ -33,15 +33,15 @@ from opboost.transport.shared.tls import Identity
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the protocol: its number, the verb that writes it, and the side that writes it."""
+    """A step of the protocol: its number, and the verb and the side that write its bundle."""
 
     number: int
     verb: str
     by_label_party: bool
     name: str = ""
-    """What the step brings, if its verb does not say so."""
+    """The content of the bundle, if the verb does not say it."""
     place: str = ""
-    """The number of the step as people count it, if it differs from ``number``."""
+    """The step's number in messages, if it differs from ``number``."""
 
     def __str__(self) -> str:
         return f"step {self.place or self.number} ({self.called})"
@@ -72,7 +72,7 @@ GIVEN = tuple(step for step in STEPS if step.number not in (2, 3))
 
 
 KEPT_BUNDLES = 4
-"""The number of the step that brings columns; a prediction ends with it."""
+"""The number of the step that sends columns; a prediction ends with it."""
 
 PILOT = Step(31, "export", False, "pilot", "3a")
 """The codes of a pilot, which a feature party sends before its release."""
@@ -157,12 +157,12 @@ class BundleChain:
         return with_pilot(self.pair.steps) if piloted else self.pair.steps
 
     def is_repeated(self, bundle: Bundle) -> bool:
-        """Return whether this bundle is the last one that was used of the peer's."""
+        """Return whether this bundle is the peer's last one that was used."""
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 
     def check(self, bundle: Bundle, verb: str, *numbers: int) -> None:
-        """Refuse a bundle that is not for this party, from its peer, of this job, and due now.
+        """Refuse a bundle unless it is from the peer to this party, of this job, and due now.
 
         ``numbers`` are those of the steps that ``verb`` takes.  Nothing is written or decrypted.
         """

@@ -1,4 +1,4 @@
-"""One bundle: a file for one recipient, signed by its sender, and refused unless complete.
+"""One bundle: a file for one recipient, signed by its sender.
 
 ::
 
@@ -8,12 +8,12 @@
     8 bytes, then the certificate           of the sender
     8 bytes, then the signature             over everything before it
 
-Anyone who carries the file can read the header: names of parties, the job, sizes.  In addition,
-items may be locked with a key that the recipient computes from the header's ``claim``.  Opening
-takes two passes.  The first checks form, certificate and signature, and decrypts nothing;
-``bundle_chain.py`` then decides whether the bundle is due.  The second pass decrypts, and compares
-the digest again at its end, so a file that changes in between is refused, too.  Neither pass holds
-more than one piece in memory.
+Anyone who carries the file can read the header: names of parties, the job, sizes.  Items may be
+locked with a second key, which the recipient computes from the header's ``claim``.  A bundle is
+opened in two passes.  The first checks form, certificate and signature, and decrypts nothing;
+``bundle_chain.py`` then decides whether the bundle is due.  The second decrypts, and finally
+compares the digest again, so that a file that changed in between is refused, too.  Neither pass
+holds more than one piece in memory.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Item:
     size: int
 
     def pieces(self) -> Iterator[int]:
-        """Yield the sizes of its pieces; an empty item is one empty piece."""
+        """Yield the sizes of the item's pieces; an empty item is one empty piece."""
         left = self.size
         while left > PIECE_BYTES:
             yield PIECE_BYTES
@@ -67,7 +67,7 @@ class Item:
         yield left
 
     def bundle_size(self) -> int:
-        """Return its size in the file."""
+        """Return the item's size in the file."""
         return self.size + OVERHEAD_BYTES * max(1, -(-self.size // PIECE_BYTES))
 
 
@@ -176,8 +176,7 @@ def write_bundle(
 ) -> str:
     """Write a bundle of these items, completely or not at all; return its digest.
 
-    With a ``lock``, even the recipient can only open it with that key, too: the key of each piece
-    is derived from it.
+    With a ``lock``, the recipient also needs that key: the key of each piece is derived from it.
     """
     if recipient.party != header.recipient or identity.name != header.sender:
         raise ValueError("A bundle is written by its sender, for its recipient's key.")
@@ -290,12 +289,12 @@ def with_length(data: bytes) -> bytes:
 
 
 def piece_info(binding: bytes, item: int, piece: int) -> bytes:
-    """Return the place of a piece: the bundle's header, the item, the piece."""
+    """Return what binds a piece to its place: the bundle's header, the item and the piece."""
     return b"opboost bundle 3\n" + binding + item.to_bytes(8, "big") + piece.to_bytes(8, "big")
 
 
 def signed_text(digest: bytes, certificate: bytes) -> bytes:
-    """Return what a sender signs: the digest of everything before it, bound to the certificate."""
+    """Return what a sender signs: the digest of all before it, bound to the certificate."""
     return b"opboost bundle 3\n" + digest + hashlib.sha256(certificate).digest()
 
 

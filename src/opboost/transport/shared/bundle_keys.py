@@ -2,7 +2,7 @@
 
 A party's encryption key differs from its certificate's key, because a key should serve one
 purpose.  The party signs its public half with its certificate's key and sends it as a small file.
-Anyone with the authority's certificate can tell whose key it is, however the file arrived.
+Anyone with the authority's certificate can verify whose key it is, however the file arrived.
 """
 
 from __future__ import annotations

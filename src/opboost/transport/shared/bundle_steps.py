@@ -95,7 +95,7 @@ def steps_of(job: Job) -> tuple[Step, ...]:
 
 
 def check_meeting(job: Job, *, continued: bool = False) -> None:
-    """Refuse terms that span all parties if each one releases before it hears of the others."""
+    """Refuse terms that concern all parties if each would release before it knows of the others."""
     parties = len(job.feature_parties)
     if job.align == "psi" or parties == 1 or not (continued or job.record is not None):
         return
@@ -156,7 +156,7 @@ def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
 def handed_out(
     chains: Iterable[BundleChain], numbers: Collection[int], to: Path
 ) -> tuple[Written, ...]:
-    """Copy to a folder the bundles of these steps that end their chains; return them."""
+    """Copy the last bundle of each chain to a folder, if it is of these steps; return them."""
     found = []
     for chain in chains:
         last, bundle = chain.last(), chain.written()
@@ -167,7 +167,7 @@ def handed_out(
 
 
 def swept(job: Path) -> None:
-    """Remove what a killed run had decrypted."""
+    """Remove items that an interrupted run had decrypted."""
     for left in (job / "bundles").glob("opening-*"):
         shutil.rmtree(left)
 

@@ -1,7 +1,7 @@
 """A development authority and its certificates: one kit per party.
 
 The party's name is the only subject alternative name of its certificate, because that is how the
-transport identifies a peer.  In production, let your own authority sign certificates of this form.
+transport identifies a peer.  In production, have your own authority sign certificates of this form.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def new_kit(
 def add_encryption(kit: Path, own: Path | None = None) -> Path:
     """Make a kit's encryption key unless it exists, and certify its public half (again).
 
-    ``own`` is where the key was moved to: certify that key instead of making one.
+    ``own`` is the path of a key that was moved: certify it instead of making a key.
     """
     tls = kit_files(kit, own)
     identity = read_identity(tls, named_in(tls.cert))
@@ -82,7 +82,7 @@ def add_encryption(kit: Path, own: Path | None = None) -> Path:
 
 
 def kit_files(kit: Path, own: Path | None = None) -> Tls:
-    """Return the files of a kit; ``own`` is another place of the encryption key."""
+    """Return the files of a kit; ``own`` is another path of the encryption key."""
     ca, cert, key = (kit / f"{part}.pem" for part in PARTS)
     return Tls(ca, cert, key, own or kit / "encryption.key", {})
 

@@ -1,8 +1,8 @@
-"""Check, when a job is resumed, that its files are what was written.
+"""When a job is resumed, check that its files are undamaged.
 
-Everything that is read again later has a checksum: messages in their format, notes and streams in
-a last line.  A damaged file is refused by name, so that no wrong model results; if it can be made
-again from the rest, it is removed and made again.
+Every file that is read again has a checksum: messages as part of their format, notes and streams at
+their end.  A damaged file is refused by name, so that no wrong model results.  If it can be made
+again from other files, it is removed instead.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ NOTES = (
 def check(job: Path, next_step: str, made_again: Sequence[str] = ()) -> list[str]:
     """Check every file of a job's folder; return the names of those that must be made again.
 
-    ``made_again`` holds groups of such files, as patterns: with a damaged file, all files beside it
-    that match the same group are removed.  Refuse any other damaged file, with its owner's next
-    step.
+    Each entry of ``made_again`` is a group of patterns.  If a damaged file matches a group, all
+    files of that group in its folder are removed.  Any other damaged file is refused, with
+    ``next_step`` as advice to its owner.
     """
     lost = []
     for file in sorted(f for f in job.rglob("[!.]*") if f.is_file()):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 LINES_PER_MINUTE = 120
-"""The most lines per minute for one event, party and step, in a log that peers can make grow."""
+"""The most lines per minute for one event, party and step, in a log that peers can fill."""
 
 
 class Log:
@@ -50,7 +50,7 @@ class Log:
     def _append(self, event: str, facts: dict[str, object]) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"at": at, "event": event, **facts}, ensure_ascii=False) + "\n"
-        with suppress(OSError):  # a full disk stops the work itself, with its own message
+        with suppress(OSError):  # a full disk stops the job itself, with its own message
             handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
             try:
                 os.write(handle, line.encode())

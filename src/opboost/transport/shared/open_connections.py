@@ -1,4 +1,4 @@
-"""This process's connections, and the kernel's counts for each; none without ``/proc``."""
+"""This process's connections with the kernel's byte counts; none are seen without ``/proc``."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def connections(
 ) -> Iterator[tuple[Address, tuple[int, float], socket.socket]]:
     """Yield this process's connections to its own port, or with ``out`` to a peer's port.
 
-    Each comes as the peer's address, (bytes received, seconds since the last byte), and a socket
-    that is closed when the next connection is requested.
+    Each is the peer's address, (bytes received, seconds since the last byte), and a socket that is
+    closed when the next connection is requested.
     """
     if not can_watch():
         return
@@ -56,7 +56,7 @@ def connections(
 
 
 def hang_up(end: socket.socket) -> None:
-    """Shut a connection down, even if others hold it, too."""
+    """Shut a connection down, even if other descriptors of it are open."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
 

@@ -23,7 +23,7 @@ CLAIMED = "opboost-party"
 """The header that names a party if there is no certificate: plaintext on loopback."""
 
 UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError, x509.InvalidVersion)
-"""What the library raises for an invalid certificate or key, or for one of an unsupported kind."""
+"""What the library raises for invalid or unsupported certificates and keys."""
 
 SESSION = "opboost-session"
 """The header that proves with each call that its sender has logged in."""
@@ -61,7 +61,7 @@ class Identity:
 
 
 def read_identity(tls: Tls | None, name: str) -> Identity:
-    """Read this party's own certificate, and check it before a peer would refuse it."""
+    """Read this party's own certificate, and check it before a peer can refuse it."""
     if tls is None:
         raise ConfigError(
             'There is no [tls]. Add [tls] with kit = "certs/NAME" '
@@ -134,8 +134,8 @@ def check_login(login: Login, hello: Hello, label_party: str, nonce: bytes, ca: 
 def check_named(certificate: bytes, party: str, ca: bytes) -> x509.Certificate:
     """Return a certificate of this authority that names only the party and is valid today.
 
-    Refuse any other.  TLS demands less: gRPC also accepts a certificate that names the party as its
-    subject, by an address or among other names.
+    Refuse any other.  TLS is less strict: gRPC also accepts a certificate that names the party as
+    its subject, by an address or among other names.
     """
     try:
         found = issued_by(certificate, ca)
@@ -217,7 +217,7 @@ def verify(signer: x509.Certificate, signature: bytes, data: bytes) -> None:
 
 
 def alternative_names(certificate: x509.Certificate) -> list[str]:
-    """Return a certificate's DNS names, and the kinds of its names of other kinds.
+    """Return a certificate's DNS names and, for other names, their kinds.
 
     Return an empty list if they cannot be read.
     """

@@ -55,8 +55,8 @@ def desensitize(
     """Desensitise a table, or every file of a folder or pattern, into ``target``.
 
     Columns of a piece are drawn in parallel.  The target appears when it is complete.  With a
-    ``drawing``, noise comes through the ledger, for the people that the columns ``ids`` name; the
-    release is committed there before the target appears.
+    ``drawing``, the ledger draws the noise for the people whom the columns ``ids`` identify, and
+    records the release before the target appears.
     """
     check_no_pilot(plan.budget, "and a file has none")
     files = table_files(source)
@@ -97,12 +97,12 @@ def desensitize(
 
 
 Draw = Callable[[pa.Table, int], tuple[list[list[OutColumn]], list[int]]]
-"""Takes a piece and its first row's number; returns released columns and counts of outside values.
+"""A function from a piece and its first row's number to released columns and outside counts.
 """
 
 
 def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
-    """Return a draw that takes each cell's noise from the ledger, which draws it once."""
+    """Return a function that takes each cell's noise from the ledger, which draws it once."""
 
     def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
         prepared = [c.prepare(piece, start) for c in plan.private]
@@ -113,7 +113,7 @@ def _ledger_draw(plan: Plan, drawing: Drawing, ids: Sequence[str]) -> Draw:
 
 
 def _fresh_draw(plan: Plan, rng: Rng | None, pool: ThreadPoolExecutor) -> Draw:
-    """Return a draw of fresh noise that is not recorded."""
+    """Return a function that draws fresh noise without recording it."""
 
     def draw(piece: pa.Table, start: int) -> tuple[list[list[OutColumn]], list[int]]:
         own = rng.child(start) if isinstance(rng, SeededRng) else rng
@@ -151,7 +151,7 @@ def released(
 
 
 def _fixed_types(table: pa.Table, out: dict[str, list[OutColumn]]) -> pa.Table:
-    """Return the piece with the narrow types of all pieces, even if it has no missing values."""
+    """Return the piece with the types of the drawn values, whether or not it has missing values."""
     for columns in out.values():
         for column in columns:
             kind = pa.from_numpy_dtype(column.values.dtype)

@@ -42,7 +42,7 @@ def first_toml(
     label: str | None = None,
     data: dict[str, str] | None = None,
 ) -> FirstToml:
-    """Return a commented TOML file called ``name`` for a table, whose path it states as ``table``.
+    """Return a commented TOML file called ``name`` for the table at the path ``table``.
 
     ``label`` is the column to predict.  ``data`` is the format of the table's CSV files, if it is
     not the usual one.

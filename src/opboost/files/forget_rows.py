@@ -35,7 +35,7 @@ from opboost.ledger import Ledger
 from opboost.storage import atomic_files
 
 Gone = Callable[[pa.Table], BoolArray]
-"""Returns which rows to remove, given the ID columns of some rows."""
+"""A function from the ID columns of some rows to which of the rows to remove."""
 
 _OLD_SUFFIX = ".old"
 
@@ -136,7 +136,7 @@ def _digest(path: Path) -> str:
 
 
 def finish(folder: Path, ledger: Ledger) -> None:
-    """Swap in staged parts that the ledger has recorded, and discard others; safe to repeat."""
+    """Swap in staged parts that the ledger has recorded, and discard others; can be repeated."""
     place = removing(folder)
     if not place.exists():
         return

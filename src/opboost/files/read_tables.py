@@ -89,7 +89,7 @@ def fingerprint(files: Sequence[TableFile]) -> Fingerprint:
 
 
 def size_of(file: TableFile) -> int:
-    """Return the end of progress: a file's bytes, or a database table's rows once known."""
+    """Return what progress counts up to: a file's bytes, or a database table's rows once known."""
     if isinstance(file, Path):
         return file.stat().st_size
     return file.rows if isinstance(file, DatabaseTable) else file.size
@@ -313,7 +313,7 @@ def _typed(
 
 
 def with_points(text: pa.ChunkedArray, form: CsvFormat) -> pa.ChunkedArray:
-    """Return texts of numbers with decimal points; a point in a column of commas is not one.
+    """Return numbers as text with decimal points; where commas are decimal, a point becomes ``#``.
 
     >>> with_points(pa.chunked_array([["1,5", "1.500"]]), CsvFormat(decimal=",")).to_pylist()
     ['1.5', '1#500']

@@ -85,7 +85,7 @@ def making(target: Path) -> Path:
 
 
 def removing(folder: Path) -> Path:
-    """Return the folder of parts without a forgotten person's row, before the ledger's entry."""
+    """Return the folder for parts without a forgotten person's row, until they are recorded."""
     return folder.with_name(f".{folder.name}.forget")
 
 

@@ -26,7 +26,7 @@ from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
 MIN_TRAINING_ROWS = 20
-"""Training refuses fewer rows: a model would describe only those few."""
+"""Training refuses fewer rows than this, because a model would only describe them."""
 
 
 def train(
@@ -40,8 +40,8 @@ def train(
 ) -> OpBoostClassifier | OpBoostRegressor:
     """Fit the plan's booster to a file, and desensitise its private columns first.
 
-    With ``continue_from``, the fit adds trees to that model on these new rows.  ``booster`` is one
-    on the cluster that the plan names.
+    With ``continue_from``, the fit adds trees to that model on these new rows.  ``booster`` is the
+    booster on the cluster that the plan names.
     """
     if plan.booster.memory == "external":
         raise ConfigError(

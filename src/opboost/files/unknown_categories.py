@@ -28,7 +28,7 @@ def unknown_as_missing(
         name, declared = str(column.name), column.categories
         found = categories(table, name)
         strange = np.array([not isinstance(v, Hashable) or v not in declared for v in found.values])
-        unknown = np.append(strange, False)[found.codes]  # the last is missing, code −1
+        unknown = np.append(strange, False)[found.codes]  # code −1, a missing value, picks the last
         count = int(unknown.sum())
         if not count:
             continue

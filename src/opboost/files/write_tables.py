@@ -41,7 +41,7 @@ def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
 
 
 class TableWriter:
-    """A writer that appends pieces of a table to a CSV or Parquet file, by ``name``."""
+    """A writer that appends pieces of a table to a CSV or Parquet file, depending on ``name``."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._kind = path, kind_of(Path(name))

@@ -1,9 +1,9 @@
 """The stream of one released column: a head, then pieces of entropy-coded codes.
 
-The form is an Arrow stream, on a socket as in a file.  The schema's metadata contain the head: how
-many rows and symbols, the table of frequencies, the codebook (unless it is withheld) and the digest
-of the codes.  Each batch holds one piece.  A reader knows the number of rows and the size of each
-piece beforehand, so it stops early at an endless or inflated stream.
+It is an Arrow stream, the same on a socket and in a file.  The schema's metadata contain the head:
+how many rows and symbols, the table of frequencies, the codebook (unless it is withheld) and the
+digest of the codes.  Each batch holds one piece.  A reader knows the number of rows and the size of
+each piece beforehand, so it refuses an endless or inflated stream early.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integer
 from opboost.protocol.envelope import PROTOCOL_VERSION
 
 PIECE_ROWS = 2**18
-"""Rows of one piece."""
+"""The rows of each piece but the last."""
 
 FIELDS = pa.schema([pa.field("data", pa.binary(), nullable=False)])
 _NOTE = b"opboost"

@@ -1,7 +1,7 @@
 """Compress the codes of a column to about as many bits as their entropy.
 
-Zstandard codes whole bytes, so it does badly on columns below one bit per value (the bits of unary
-encoding) and above eight.  Range coding with one table of frequencies per column handles both.
+Zstandard codes whole bytes, so it compresses poorly if values take less than one bit (as in unary
+encoding) or more than eight.  Range coding with one table of frequencies per column handles both.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Coder:
         if not tail <= len(data) <= most or (len(data) - tail) % 4:
             raise WireError("A piece of codes has an impossible length.")
         words = np.frombuffer(data, dtype="<u4", count=(len(data) - tail) // 4)
-        words = np.require(words, requirements="A")  # one form of array, one compiled loop
+        words = np.require(words, requirements="A")  # one memory layout, so one compiled loop
         words.flags.writeable = False
         heads = len(self.frequencies)
         out = np.empty(rows, dtype=np.min_scalar_type(heads - 1))
@@ -130,8 +130,8 @@ def _precision(symbols: int) -> int:
 def pack_integers(values: IntArray) -> bytes:
     """Pack integers, preferably small ones, into a few bytes each.
 
-    The first byte is the number of bytes per integer.  If it is larger by 16, the planes of those
-    bytes follow, deflated, which is shorter for long lists.
+    The first byte is the number of bytes per integer.  If 16 is added to it, the bytes follow in
+    deflated planes, which are shorter for long lists.
     """
     width = next(w for w in (1, 2, 4, 8) if w == 8 or _fits(values, w))
     planes = values.astype(f"<i{width}").view(np.uint8).reshape(-1, width).T.tobytes()

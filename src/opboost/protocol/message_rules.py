@@ -39,7 +39,7 @@ _JOB = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 
 def check_job(job: str) -> str:
-    """Return a job's number, which must have its one form because folders are named after it."""
+    """Return a job's number; refuse any other form, because folders are named after it."""
     check(_JOB.fullmatch(job) is not None, "A job's number has the wrong form.")
     return job
 

@@ -3,7 +3,7 @@
 ::
 
     feature party                      label party
-    Hello            ->                             who am I, which job, how much I reveal
+    Hello            ->                             who it is, which job, how much it reveals
                      <-           Challenge         a nonce to sign
     Login            ->                             the signature, and the certificate
                      <-           Welcome           the job's number, a nonce, a session, and what
@@ -11,14 +11,14 @@
                      <-           ScoreTask         only if a score is wanted: its trees
     PointsQuery      ->                             only if rows are aligned privately:
                      <-           Points            the label party's blinded IDs, in pieces
-    Points           ->                             its own, and the label party's raised
+    Points           ->                             its own points, and the label party's, raised
                      <-           Aligned           which of its points are common to all parties
     Claim            ->                             a proof that it knows those rows
                      <-           Proof             the label party's proof that it does
     Rows             ->                             only if rows are given: a digest of their IDs
     Schema, (codes), Receipt ->                     only if a pilot releases first: its rows
                      <-           Weights           how often the others send each column
-    Schema           ->                             columns and promises; or one, the score
+    Schema           ->                             columns and promises, or only the score
     (codes)          ->                             one stream per column, see column_streams.py
     Receipt          ->                             the head of the ledger's chain, signed
                      <-           SplitQuery        the cuts that the trees use, once they exist;

@@ -22,7 +22,7 @@ def packed(items: list[Any]) -> bytes:
 
 
 def is_text(words: str) -> bool:
-    """Return whether a string can be encoded: JSON also allows lone surrogates.
+    """Return whether a string can be encoded, unlike the lone surrogates that JSON allows.
 
     >>> is_text("größer"), is_text(json.loads('"\\\\ud800"'))
     (True, False)

@@ -9,7 +9,7 @@ from opboost.protocol.message_rules import BYTES, INT, TEXT, arrow, check, check
 from opboost.psi.curve_points import check_points, piece_count, piece_of
 
 Step = Literal["label", "feature", "raised"]
-"""Whose points: the label party's, the feature party's, or the former raised by the latter."""
+"""Points of the label party, of the feature party, or of the label party and raised."""
 MAX_POINTS = 30_000_000
 """The most rows that can be aligned: a bitmap of them must fit into one message."""
 
@@ -31,7 +31,7 @@ class PointsQuery:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A piece of blinded IDs, in the secret order of the party whose IDs they are.
+    """A piece of blinded IDs, in an order that only the party whose IDs they are knows.
 
     ``tag`` identifies the sender's secret, so that pieces under two secrets are never mixed.
     """
@@ -85,7 +85,7 @@ class Aligned:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A feature party's half of the proof that both know the common rows, and its proof."""
+    """A feature party's proof that it knows the common rows, with its share of the exchange."""
 
     party: str
     job: str

@@ -61,7 +61,7 @@ def decode_symbols(words, frequencies, starts, lookup, precision, out):  # type:
         if states[k] < _LOWEST or states[k] >> np.uint64(63):
             return -1
     done, last = 0, size - np.uint64(STATES)
-    # Each state takes a symbol, and a word without a branch, which could not be predicted.
+    # Each state decodes a symbol, and takes a word without a branch, which would be mispredicted.
     while done + STATES <= rows and place <= last:
         for k in range(STATES):
             state = states[k]

@@ -74,7 +74,7 @@ class ColumnSchema:
 
 
 def _unseen(spec: Any) -> str:
-    """Return the code point of the first invisible character in a description, or ""."""
+    """Return the code point of a description's first invisible character, or an empty string."""
     if isinstance(spec, str):
         found = unseen(spec)
         return f"U+{ord(found):04X}" if found else ""
@@ -154,7 +154,7 @@ class Schema:
         check(0 <= self.scores < math.inf, "The total of scores is a finite number from 0.")
 
     def private(self) -> tuple[PrivateColumn, ...]:
-        """The private columns, as far as the label party knows them; their names differ."""
+        """The private columns, as far as the label party knows them; their names are distinct."""
         found = tuple(c.column() for c in self.columns)
         names = [str(name) for c in found for name in c.release_names()]
         check(len(set(names)) == len(names), "A column's name occurs twice.")

@@ -121,7 +121,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A feature party's question whether there is something for it to do."""
+    """A feature party's question whether the label party has something for it."""
 
     job: str
 

@@ -35,7 +35,7 @@ from opboost.runtime.threads import most_threads
 SECRET_BYTES = 32
 
 _ORDER_ROWS = 65_536
-"""Rows whose places are drawn at once: as Python objects they take four times their bytes."""
+"""Rows whose places are drawn at a time: as Python objects they take four times the bytes."""
 
 T = TypeVar("T")
 R = TypeVar("R")

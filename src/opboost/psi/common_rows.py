@@ -33,8 +33,8 @@ def unpacked(bitmap: bytes, count: int) -> BoolArray:
 class Common:
     """Which rows of a table are common, as a bitmap that holds no key.
 
-    The bits are in the order of the keys' digests, and so are the common rows at every party.
-    ``table`` is a digest of all keys, which detects a table that has changed since.
+    The bits are in the order of the keys' digests, which is also the order of the common rows at
+    every party.  ``table`` is a digest of all keys, which detects a table that has changed since.
     """
 
     table: bytes

@@ -211,15 +211,15 @@ def total(a: Elements, b: Elements) -> Elements:
 
 
 def difference(a: Elements, b: Elements) -> Elements:
-    """Return a minus b, usable as a factor of one that is no difference; b must not be a sum."""
+    """Return a minus b, usable as a factor unless both are differences; b must not be a sum."""
     return a + np.repeat(np.array(_TWICE_P, np.uint32), LANES) - b
 
 
 def inverse(a: Elements) -> Elements:
     """Return 1 / a for elements that are not zero; a zero would spoil the others.
 
-    Montgomery's trick: the blocks are multiplied by pairs until one is left, whose power gives the
-    inverses of all on the way back.  So an element costs three products.
+    Montgomery's trick: the blocks are multiplied in pairs until one is left.  From its inverse, the
+    way back gives all the others, so an element costs three products.
     """
     if len(a) == 1:
         r = np.empty_like(a)

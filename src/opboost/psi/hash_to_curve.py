@@ -2,7 +2,7 @@
 
 A message becomes 48 pseudo-random bytes (``expand_message_xmd``), these a field element, and
 Elligator 2 maps it to the first coordinate u of a point.  The point is on the curve and never on
-its twist: a random u would reveal as one bit which of the two it is on, even after it is raised.
+its twist: a random u could be on either, and this bit would still be visible after it is raised.
 The RFC then multiplies by the cofactor 8.  This module leaves that to X25519, whose scalars are
 multiples of 8.
 """
@@ -38,7 +38,7 @@ def hash_to_curve(digests: Digests) -> bytes:
 
 
 def hashed_to_field(messages: Iterable[bytes], domain: bytes) -> bytes:
-    """Return 48 bytes per message, little-endian: the RFC's ``hash_to_field`` before it reduces."""
+    """Return 48 bytes per message, little-endian: the RFC's ``hash_to_field`` before reduction."""
     sha512 = hashlib.sha512
     tag = domain + bytes([len(domain)])
     start, tail, last = sha512(_BLOCK), bytes([0, _FIELD_BYTES, 0]) + tag, b"\1" + tag

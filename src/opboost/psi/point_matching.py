@@ -2,8 +2,8 @@
 
 Points are sorted into 256 buckets by their first byte, in memory while there are few and otherwise
 in a temporary file, and compared bucket by bucket.  Raised points look random, so a bucket holds a
-256th of them.  A peer that chooses points that share a byte costs memory for all of them, which
-``most_rows`` bounds.
+256th of them.  A peer that chooses points with the same first byte puts all of them into one
+bucket; ``most_rows`` limits the memory for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Records = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class PointList:
-    """A list of points that comes in pieces; a point that occurs twice is refused at the end.
+    """A list of points that arrives in pieces; repeated points are refused at the end.
 
     >>> with PointList() as ours, PointList() as theirs:
     ...     ours.add(bytes(32) + bytes([1] * 32))
@@ -95,7 +95,7 @@ class PointList:
 
 
 def common_places(ours: PointList, theirs: PointList) -> tuple[IntArray, IntArray]:
-    """Return the places of equal points among ours and theirs; each list has a point once."""
+    """Return the places of equal points in both lists, neither of which repeats a point."""
     most = min(len(ours), len(theirs))
     # Two arrays, so that each can be freed by itself.
     left, right = np.empty(most, np.int64), np.empty(most, np.int64)

@@ -21,7 +21,7 @@ Digests = np.ndarray[Any, np.dtype[np.uint8]]
 _DOMAIN = b"opboost row key 1\0"
 
 _PIECE_KEYS = 16_384
-"""Keys that are Python objects at once: as such they take several times their bytes."""
+"""Keys that are Python objects at a time, since these take several times their bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Normalisation:
 
     @classmethod
     def exact(cls, parts: tuple[str, ...] = ()) -> Normalisation:
-        """Return the rule that IDs are the same only if every character is."""
+        """Return the rule that IDs are equal only if all their characters are."""
         return cls(trim=False, case="keep", unicode="none", parts=parts)
 
     @property
@@ -81,7 +81,7 @@ class Normalisation:
             )
 
     def text(self, value: str) -> str:
-        """Return the normal form of a text; the normal form of a normal form is itself."""
+        """Return the normal form of a text, which is its own normal form."""
         if self.spelling == "canonical":
             return canonical(value)
         value = self._composed(value)

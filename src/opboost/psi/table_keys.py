@@ -53,8 +53,8 @@ class Keys:
     def chosen(self, rows: IntArray, digests: Digests, nonce: bytes) -> Keys:
         """Return what :meth:`of_digests` returns, without keeping the digests in memory.
 
-        ``digests`` are those of all keys here.  The result knows its digest under ``nonce``, and
-        reads these keys again if another is needed.
+        ``digests`` are the digests of all these keys.  The result stores its keyed digest under
+        ``nonce``; for any other nonce it reads these keys again.
         """
         found = Keys(len(rows), lambda: _pieces_of(self.digests(), rows))
         found._known[nonce] = Keys.of_digests(digests, rows).digest(nonce)
@@ -64,7 +64,7 @@ class Keys:
         return self._rows
 
     def pieces(self) -> Iterator[Sequence[bytes]]:
-        """Yield all keys, piece by piece; refuse another number of keys than before."""
+        """Yield all keys, piece by piece; refuse if their number has changed."""
         seen = 0
         for piece in self._read():
             seen += len(piece)

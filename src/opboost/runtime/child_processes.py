@@ -128,16 +128,16 @@ class _Worker:
     def __init__(self, initializer: Callable[[], None] | None) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        with theirs:  # else the pipe would stay open when the worker is gone
+        with theirs:  # otherwise the pipe would stay open when the worker has ended
             self._process = context.Process(target=_work, args=(theirs, initializer), daemon=True)
             self._process.start()
 
     def give(self, task: Callable[[], Any]) -> None:
-        """Send it a task to run."""
+        """Send the worker a task."""
         self.pipe.send(task)
 
     def answer(self) -> Callable[[], Any]:
-        """Wait until it has started or finished its task, and return the result."""
+        """Wait until the worker has started or finished its task, and return the result."""
         value, error = self.pipe.recv()
 
         def result() -> Any:
@@ -148,12 +148,12 @@ class _Worker:
         return result
 
     def dismiss(self) -> None:
-        """Close its pipe, and wait until it has exited by itself."""
+        """Close the pipe, and wait until the worker has exited by itself."""
         self.pipe.close()
         self._process.join()
 
     def end(self) -> None:
-        """Kill it, whatever it is doing."""
+        """Kill the worker, whatever it is doing."""
         self._process.kill()
         self._process.join()
         self.pipe.close()

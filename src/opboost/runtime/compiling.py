@@ -36,7 +36,7 @@ class CompiledLoop:
     def _compiled(self) -> Any:
         """Compile the function, without a cache if there is nowhere to store one.
 
-        That is so if an installation is read-only and its user has no home folder.  Each process
+        This happens if the installation is read-only and the user has no home folder.  Each process
         then compiles for itself.
         """
         import numba

@@ -35,8 +35,8 @@ def load_without_optional_packages() -> None:
     """Load pyarrow and numba as if their optional packages were not installed.
 
     numba imports SciPy's linear algebra, cffi and coverage with the first loop that it compiles.
-    Our messages and loops use none of them, and they take half as long again as everything that is
-    used.
+    Our messages and loops use none of them, and loading them takes half as long again as loading
+    everything that is used.
 
     Use this only in our own processes, before they start threads: numba never finds these packages
     afterwards.  A later import of them works as usual.
@@ -55,7 +55,7 @@ class _Absent:
         self._packages = packages
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Refuse these packages, and leave all others to the finders that follow."""
+        """Report these packages as not installed; leave all others to the finders that follow."""
         if name in self._packages:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 

@@ -57,8 +57,8 @@ def threads_limited(cells: int) -> Iterator[None]:
 def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
     """Call both functions at the same time, each under its own thread limits; return both results.
 
-    Libraries that know one limit for all threads keep theirs, because it is set before and restored
-    after both.
+    Some libraries have one limit for all threads.  It is saved before both calls and restored after
+    both.
     """
     with threads_limited(0), ThreadPoolExecutor(1) as beside:
         other = beside.submit(first)

@@ -20,7 +20,7 @@ from opboost.errors import ConfigError, DataError
 from opboost.sources.source_uri import FORMS, SourceUri
 
 Run = Callable[[str], pa.RecordBatchReader]
-"""Runs a query in the snapshot of a pass."""
+"""A function that runs a query in a pass's snapshot."""
 
 ROW = '"opboost row"'
 """The name of a whole row in our queries."""
@@ -95,7 +95,7 @@ class DatabaseTable(ABC):
 
     @abstractmethod
     def sql_type(self, field: pa.Field) -> str:
-        """Return the type to cast a column to so that it can be read; empty for none."""
+        """Return the type to which a column is cast so that it can be read; empty for none."""
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file as :func:`write` does, unless the file exists by then: then keep that one."""
+    """Write a file as :func:`write` does, unless the file exists; then keep the existing one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError), writing(path, mode=mode, place=os.link) as file:
         file.write(data)

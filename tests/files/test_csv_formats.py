@@ -1,4 +1,4 @@
-"""CSV files as people save them: other separators, encodings and decimal marks, and broken ones."""
+"""CSV files with other separators, encodings and decimal marks, and damaged CSV files."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ def test_one_split_query_is_answered_a_job():
     assert p.answer(asked((0, (1, 2)))) == first
     with pytest.raises(PrivacyError, match=r"a second, different split query"):
         p.answer(asked((0, (1, 3))))
-    (p.folder(JOB) / "answer").unlink()  # the ledger knows it as well
+    (p.folder(JOB) / "answer").unlink()  # the ledger has it, too
     with pytest.raises(PrivacyError, match=r"a second, different split query"):
         p.answer(asked((0, (1, 3))))
     assert [e.body["cuts"] for e in p.ledger.entries("answer")] == [{"0": 2}]

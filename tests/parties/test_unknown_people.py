@@ -37,7 +37,7 @@ def column(name, missing="raise"):
 
 
 def party(name, values, *, align="psi", known=None, rows="mine", **more):
-    """Return a feature party that knows some people; with given rows, those of others are empty."""
+    """Return a feature party that knows some people; if rows are given, the others' are empty."""
     known = KNOWN[name] if known is None else known
     table = pd.DataFrame({"id": IDS, name: values.astype(float)})
     if align == "psi":
@@ -68,7 +68,7 @@ def model():
 
 
 def own_alone():
-    """Train a booster of own columns on all rows, in the common order."""
+    """Train a booster on the label party's own columns of all rows, in the shared order."""
     problem = Problem(OWN.to_numpy(np.float32), LABEL.astype(int), "binary", 2)
     return make_booster("xgboost", {**BOOSTER, "seed": 0}).train(problem)
 
@@ -256,7 +256,7 @@ def test_a_pilot_counts_the_people_whom_the_party_knows():
         return shop, bank.train([op.MemoryChannel(shop)])
 
     with pytest.raises(ParameterError, match=r"pilot of 0.4 of 2,000 people is 800 people"):
-        released(0.4)  # of 4,000 rows it would be enough
+        released(0.4)  # 0.4 of 4,000 rows would be enough
     shop, made = released(0.6)
     first, rest = (e.body["new_cells"] for e in shop.ledger.entries("commit"))
     assert first + rest == some.sum()

@@ -216,7 +216,7 @@ def test_an_alignment_is_resumed_and_its_secret_is_deleted(tmp_path):
         shown = next(psi_session.pieces())
         secret = tmp_path / "state" / JOB / "secret"
         assert secret.stat().st_mode & 0o777 == 0o600
-        again = shop(ids[::-1], **settings).psi_session(WELCOME)  # killed; the table sorted anew
+        again = shop(ids[::-1], **settings).psi_session(WELCOME)  # killed; its table reordered
         again.begin([first])
         assert next(again.pieces()) == shown
         (raised,) = again.raised([first])
@@ -404,7 +404,7 @@ def test_a_label_party_that_changes_its_points_learns_no_more_than_it_first_show
             talk.align()
         assert (liar.told, len(liar.raised)) == (2, 200)
 
-        # After a resume, it sends the others, over the network and by bundles.
+        # After a resume, it sends different points, over the network and by bundles.
         fresh = PsiClient(
             party.psi_session(WELCOME), JOB, liar.ask, wait=60, progress=lambda *_: None
         )
@@ -545,9 +545,9 @@ class Swapper(op.MemoryChannel):
 
 
 def test_a_feature_party_cannot_test_guesses_at_a_row_that_only_the_label_party_has():
-    """It knows all common rows but one, which it made the label party call common.
+    """The party knows all common rows but one, which it made the label party call common.
 
-    Whatever it was sent is compared with every digest that it can make of a guess.
+    Everything that it received is compared with every digest that it can compute from a guess.
     """
     theirs = people(np.random.default_rng(20), 150)
     hidden = "P400"

@@ -1,4 +1,4 @@
-"""Child processes: their pools end, and they do not trust the working directory."""
+"""Child processes: their pools always end, and they run no code from the working directory."""
 
 import multiprocessing
 import os

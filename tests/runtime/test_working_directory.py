@@ -124,7 +124,7 @@ CHILDREN = {
 
 @pytest.fixture
 def hostile(tmp_path):
-    """Return a working directory that holds somebody's modules besides the children's input."""
+    """Return a working directory that holds an attacker's modules and the children's input."""
     home = tmp_path / "shared"
     home.mkdir()
     for name in NAMES:
@@ -165,7 +165,7 @@ def test_python_started_as_usual_does_run_such_code(hostile):
 
 
 def test_interpreters_are_started_in_known_places_only():
-    """A new place must avoid the working directory as well: see ``child_processes``."""
+    """Any new place must avoid the working directory, too: see ``child_processes``."""
     folders = (Path(opboost.__file__).parent, Path(opboost_lab.__file__).parent)
     found = {
         str(file.relative_to(source.parent))

@@ -1,4 +1,4 @@
-"""Bundles open for the right party, at the right step, once; in every other case, they do not."""
+"""A bundle opens only for the right party, at the right step, and once."""
 
 from __future__ import annotations
 
@@ -444,7 +444,7 @@ def test_a_kill_while_a_bundle_is_written_leaves_all_or_nothing(certs, tmp_path)
             process = int(sealing.stdout.readline())
             if killed_after is not None:
                 time.sleep(killed_after)
-                with contextlib.suppress(ProcessLookupError):  # it was faster
+                with contextlib.suppress(ProcessLookupError):  # it has already ended
                     os.kill(process, signal.SIGKILL)
             return int(sealing.stdout.readline())
 

@@ -201,7 +201,7 @@ def test_points_that_do_not_hold_together_are_refused_and_leave_nothing(tmp_path
 
 
 def first_refusal(office, lie, changes):
-    """Check that a feature party only opens its ledger, but sends, keeps and records nothing."""
+    """Check that a feature party opens its ledger, but sends, keeps and records nothing else."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.support.parties.tree", lambda folder: None)
         status, words = lie(changes)
@@ -268,7 +268,7 @@ def test_a_label_party_opens_no_release_of_rows_that_it_does_not_prove_to_have(t
     if lie == "share":  # it lacks a row, so its digest of the rows differs
         own = RowProof.of(Secret.fresh(), hashlib.sha256(own.ids).digest())
         said = replace(aligned, share=own.share)
-    else:  # it states other common rows than those that it can prove
+    else:  # it states common rows that it cannot prove to know
         half = packed(np.arange(ROWS // 2), ROWS)
         said = replace(aligned, bitmap=half, count=ROWS // 2)
     export = office.written("shop", "export", liar.sealed(told, {"aligned": encode(said)}))

@@ -183,7 +183,7 @@ def test_who_brings_the_parties_beyond_the_limit_is_refused_and_nobody_has_drawn
         assert "commit" not in kinds(made, "shop")
         assert "reserve" not in kinds(made, "shop")
         assert kinds(made, "telco") == ["open"]
-        budget(made, "telco", 4.0)  # it returns with less, and the job continues
+        budget(made, "telco", 4.0)  # it joins again with a smaller total
         assert joined(made, address, parties=["telco"])[0]["total"] == 4.0
         assert waiting.communicate()[1] is not None
         assert process.wait(timeout=120) == 0

@@ -16,7 +16,7 @@ HEAVY = {"xgboost", "lightgbm", "sklearn", "scipy.linalg", "pandas", "matplotlib
 
 
 def noting_modules(file: Path, *words: str) -> list[str]:
-    """Return a command that runs ``opboost`` and writes which modules were loaded at its end."""
+    """Return a command that runs ``opboost`` and finally writes which modules are loaded."""
     code = (
         "import atexit, json, pathlib, sys\n"
         f"file = pathlib.Path({str(file)!r})\n"

@@ -122,7 +122,7 @@ def test_the_gate_answers_nobody_whose_certificate_names_it_in_another_way(tmp_p
 
 
 def test_a_feature_party_signs_for_nobody_but_the_label_party(tmp_path):
-    """A peer's certificate names the label party only as its subject; it may show another one."""
+    """A peer whose certificate names the label party as its subject shows that or another one."""
     made = federation(tmp_path, ("shop",))
     lax = lax_identity(tmp_path / "certs", LABEL_PARTY, LABEL_PARTY)
     true = identity_of(made, LABEL_PARTY).cert

@@ -165,7 +165,7 @@ def as_sentences() -> Iterator[None]:
 
 
 class Unreachable(PeerError):
-    """The label party cannot be reached, or the connection broke: worth a retry."""
+    """The label party cannot be reached, or the connection broke; a retry may succeed."""
 
 
 class LoggedOut(Unreachable):

@@ -148,7 +148,7 @@ def test_a_worker_that_is_killed_while_others_start_does_not_hold_up_the_end(
     assert len(runs(tmp_path)) - before == len(tasks) - kept
 
 
-def test_the_page_begins_with_how_many_come_out_as_in_the_paper(tmp_path):
+def test_the_page_begins_with_how_many_statements_hold(tmp_path):
     kinds = [one(tmp_path, name, [name]) for name in ("all", "most", "few", "open")]
     said = {"all": Said("x", 9, 10), "most": Said("x", 5, 10), "few": Said("x", 4, 10)}
 
@@ -160,10 +160,11 @@ def test_the_page_begins_with_how_many_come_out_as_in_the_paper(tmp_path):
 
     reproduce([shows(k) for k in kinds], Scope(), tmp_path / "out", silent)
     page = (tmp_path / "out" / "reproduction.md").read_text().splitlines()
-    assert page[2].startswith("Of 3 tables, figures and statements of the paper")
-    assert "1 come out as in the paper" in page[2]
-    assert page[3].endswith(": `most` (5 of 10).")
-    assert page[4] == "Not: `few` (4 of 10)."
+    assert page[2].startswith("This page is for researchers")
+    assert page[2].endswith("We tested 3 of the paper's statements: 1 hold here in at")
+    assert page[3] == "least 90% of the cases tried, 1 in at least half, and 1 in fewer."
+    assert page[5].endswith(": `most` (5 of 10).")
+    assert page[6].endswith(": `few` (4 of 10).")
 
 
 def test_a_report_on_what_is_stored_measures_nothing(tmp_path):
@@ -172,7 +173,7 @@ def test_a_report_on_what_is_stored_measures_nothing(tmp_path):
     found = reproduce([done, missing], Scope(), tmp_path / "out", silent, kept=True)
     assert runs(tmp_path) == ["a"]
     assert [s.artefact.label for s in found.failed] == ["missing"]
-    assert "Not measured: `missing`." in (tmp_path / "out" / "reproduction.md").read_text()
+    assert "**Not measured**: `missing`." in (tmp_path / "out" / "reproduction.md").read_text()
 
 
 def test_a_file_of_results_serves_another_folder(tmp_path):

@@ -212,9 +212,9 @@ def _all(label):
 def test_summaries_follow_the_numbers():
     said = artefact("split requests").show(Scope(), _all("split requests")).summary
     assert "in 8 of 8 cases" in said
-    assert "rises so in 0" in said
+    assert "rises by more than that in 0" in said
     said = artefact("regularisation").show(Scope(), _all("regularisation")).summary
-    assert "0 have a mean above plain and 0 surely so" in said
+    assert "better than plain, in 0 of them significantly" in said
 
 
 @pytest.mark.parametrize("label", LABELS[:4])

@@ -256,7 +256,7 @@ def test_a_figure_is_shown_from_its_results():
     scope = Scope(quick=True, bundled=True)
     found = artefact("fig:syn10_kendall")
     shown = found.show(scope, {t: t.run() for t in found.tasks(scope)})
-    assert shown.summary.startswith("63 of 63 measured means lie within 4.5 standard errors")
+    assert shown.summary.startswith("63 of 63 measured means are within 4.5 standard errors")
     assert [p.title for p in shown.panels] == [
         "θ = 2, as in the paper",
         "θ = 4, as in the paper",

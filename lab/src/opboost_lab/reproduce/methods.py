@@ -17,6 +17,7 @@ from opboost.errors import ParameterError
 from opboost.grid import Domain
 from opboost.mechanisms import Mechanism, registry
 from opboost_lab.reproduce.charts import Kind
+from opboost_lab.reproduce.finding import Note, noted
 from opboost_lab.reproduce.task import Json
 
 Family = Literal[
@@ -87,7 +88,7 @@ class Method:
 def _recalibrated(method: Method, domain: Domain, epsilon: float) -> Mechanism:
     """Return the mechanism of largest level whose exact loss per cell is at most ``epsilon``."""
     if method.family not in ("Global-map", "Adj-map", "Clamp-map"):
-        raise ParameterError(f"{method.label} has no exact level a unit to be set to.")
+        raise ParameterError(f"{method.label} has no exact level per cell to be set to.")
     low, high = 0.0, epsilon
     while _excess(method, domain, high, epsilon) <= 0:
         low, high = high, 2 * high
@@ -108,19 +109,19 @@ def adj_maps(thetas: tuple[int, ...], alphas: tuple[float, ...]) -> list[Method]
 
 
 def at_level(domain: Domain, epsilon: float) -> str:
-    """Return a level in words: per cell, and from end to end.
+    """Return a level in words: per cell, and end to end.
 
     >>> at_level(Domain(1, 10), 0.64)
-    'ε = 0.64 a unit (5.76 end to end)'
+    'ε = 0.64 per unit (5.76 end to end)'
     """
-    return f"ε = {epsilon:g} a unit ({epsilon * domain.span:g} end to end)"
+    return f"ε = {epsilon:g} per unit ({epsilon * domain.span:g} end to end)"
 
 
-def unit_axis(domain: Domain, what: str = "ε a unit of distance") -> str:
+def unit_axis(domain: Domain, what: str = "ε per unit of distance") -> str:
     """Return the label of an axis of levels.
 
     >>> unit_axis(Domain(1, 10))
-    'ε a unit of distance (end to end: 9 ε)'
+    'ε per unit of distance (end to end: 9 ε)'
     """
     return f"{what} (end to end: {domain.span:,} ε)"
 
@@ -134,10 +135,6 @@ def level_heads(domain: Domain, epsilons: Iterable[float]) -> tuple[str, ...]:
     return tuple(f"ε={e:g}, total {e * domain.span:g}" for e in epsilons)
 
 
-def level_line(domain: Domain) -> str:
-    """Return the sentence under every figure by ε."""
-    return (
-        f"ε is for one unit of distance on {domain.L}..{domain.R}; from end to end it is "
-        f"{domain.span} times that. Local-map promises nothing between runs; the ε of methods of "
-        "local differential privacy is for any two values, so these also stand at the total."
-    )
+def level_notes(domain: Domain) -> tuple[Note, ...]:
+    """Return the notes on every figure by ε."""
+    return noted("levels", grid=domain)

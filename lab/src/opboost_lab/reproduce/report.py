@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from opboost import __version__
 from opboost_lab.reproduce.charts import Grid
-from opboost_lab.reproduce.finding import AGREES, Artefact, Finding
+from opboost_lab.reproduce.finding import AGREES, Artefact, Finding, Note, Words
 from opboost_lab.reproduce.task import Scope
 from opboost_lab.reproduce.writing import markdown, shown
 
@@ -54,6 +54,11 @@ def digest(all_shown: Sequence[Shown], scope: Scope, seconds: float) -> str:
     found = {s.artefact.label: s.finding for s in all_shown}
     said = {label: f.said for label, f in found.items() if f and f.said}
 
+    notes: dict[Note, list[str]] = {}
+    for label, finding in found.items():
+        for note in finding.notes if finding else ():
+            notes.setdefault(note, []).append(f"`{label}`")
+
     def by_verdict(verdict: str) -> list[str]:
         cases = ((label, s) for label, s in said.items() if s.verdict == verdict)
         return [f"`{label}` ({s.held} of {s.cases})" for label, s in cases]
@@ -63,10 +68,10 @@ def digest(all_shown: Sequence[Shown], scope: Scope, seconds: float) -> str:
         all_shown=all_shown,
         about=about(scope, seconds),
         agrees=f"{AGREES:.0%}",
-        missing=[f"`{label}`" for label, finding in found.items() if finding is None],
         short=[f.short for f in found.values() if f and f.short],
         said=said,
         by_verdict=by_verdict,
+        notes=notes,
         headlines=headlines(all_shown),
         most_rows=MOST_ROWS,
         most_columns=MOST_COLUMNS,
@@ -100,26 +105,22 @@ def title(scope: Scope) -> str:
 def about(scope: Scope, seconds: float) -> str:
     """Return what was run, and on which machine."""
     how = "a quick look" if scope.quick else "the full settings"
-    data = "; bundled data stand in for the paper's" if scope.bundled else ""
+    data = "; bundled data replace the paper's" if scope.bundled else ""
     return (
         f"OpBoost {__version__}: {how}, {len(scope.repeats())} seeds{data}. {machine()}; "
-        f"{seconds:,.0f} s for what was not known yet."
+        f"{seconds:,.0f} s for what was not measured before."
     )
 
 
 def headlines(all_shown: Sequence[Shown]) -> Grid:
     """Return the summary's table: the headlines with the paper's figure, ours and the ratio."""
-    header = (
-        "where", "what", "paper", "ours, its method", "ours / paper", "ours, best", "plain, raw",
-        "plain, grid",
-    )  # fmt: skip
     rows = tuple(
         (s.artefact.label, h.what, h.paper, h.ours, h.ratio, h.best, h.plain, h.on_grid)
         for s in all_shown
         if s.finding
         for h in s.finding.headlines
     )
-    return Grid("", header, rows, wide=True)
+    return Grid("", Words("report").header(), rows, wide=True)
 
 
 def machine() -> str:

@@ -20,7 +20,7 @@ class Run:
     failed: dict[Task, str] = field(default_factory=dict)
 
 
-NOT_MEASURED = "It is not measured yet; run it without --kept."
+NOT_MEASURED = "It has not been measured yet; run it without --kept."
 
 
 def run_tasks(

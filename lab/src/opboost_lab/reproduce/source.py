@@ -70,7 +70,7 @@ class Source:
             return f"{self.name}, your table"
         if self.stand_in:
             return f"{self.stand_in}, standing in for {self.name}"
-        return "flights of 2013, standing in" if self.name == "Industrial" else self.name
+        return "Flights of 2013 (stand-in)" if self.name == "Industrial" else self.name
 
     @property
     def kind(self) -> str:

@@ -11,7 +11,7 @@ from opboost_lab.record_totals import Way
 from opboost_lab.reproduce.charts import Curve
 from opboost_lab.reproduce.finding import Note
 from opboost_lab.reproduce.measures.learning import at_record_total, learned, unprotected
-from opboost_lab.reproduce.methods import Method, level_line
+from opboost_lab.reproduce.methods import Method, level_notes
 from opboost_lab.reproduce.source import Source, sources
 from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
@@ -159,9 +159,9 @@ def studies(
 def notes_on(chosen: Iterable[Study], notes: Iterable[Note]) -> tuple[Note, ...]:
     """Return the notes on the rows of studies, on the artefact, and on levels."""
     on_rows = dict.fromkeys(note for study in chosen for note in study.source.notes())
-    return (*on_rows, *notes, Note(level_line(GRID)))
+    return (*on_rows, *notes, *level_notes(GRID))
 
 
 def level_heads(epsilons: Sequence[float]) -> tuple[str, ...]:
-    """Return column heads: ε per cell, and from end to end."""
+    """Return column heads: ε per cell, and end to end."""
     return tuple(f"ε={e:g} (total {e * GRID.span:g})" for e in epsilons)

@@ -73,7 +73,7 @@ def _show(scope: Scope, found: dict[tuple[object, ...], Json]) -> Finding:
         WORDS("summary", **figures),
         headlines=tuple(
             Headline(
-                f"{titles['age']} recovered within ±1, ε = {e:g} ({grid.span * e:.0f} in all)",
+                WORDS("headline", column=titles["age"], epsilon=e, total=grid.span * e),
                 None,
                 *(found["age", m, e] for m in (GLOBAL, CLAMP)),
             )

@@ -58,9 +58,9 @@ def _lines(scope: Scope) -> tuple[Line, ...]:
     by_rows = {n: drawn(n, 1) for n in _powers(17, 20 if quick else 22)}
     few = {n: trained(n) for n in _powers(15, 18 if quick else 20)}
     draws, fit, cuts = (
-        "feature party: draws", "label party: training", "label party: replacing cuts",
+        "feature party: draws", "label party: training", "label party: replacing split points",
     )  # fmt: skip
-    codes, query, nodes = "traffic: codes", "traffic: split query", "nodes a tree 2^L−1"
+    codes, query, nodes = "traffic: codes", "traffic: split query", "nodes per tree 2^L−1"
     return (
         Line(draws, "rows N", "seconds", "s", 1.0, by_rows),
         Line(draws, "columns r", "seconds", "s", 1.0, by_columns),
@@ -71,7 +71,7 @@ def _lines(scope: Scope) -> tuple[Line, ...]:
         Line(cuts, nodes, "replacing", "s", 1.0, by_nodes),
         Line(codes, "rows N", "codes", "B", 1.0, rows),
         Line(codes, "columns r", "codes", "B", 1.0, sent_columns),
-        Line(f"{codes} and log N, as in the paper", "rows N", "paper codes", "B", 1.0, rows),
+        Line(f"{codes} at log N bits, as in the paper", "rows N", "paper codes", "B", 1.0, rows),
         Line(query, "trees T", "a", "B", 1.0, sent_trees),
         Line(query, nodes, "a", "B", 1.0, sent_nodes),
     )
@@ -137,4 +137,4 @@ def _counted(line: Line, results: Results) -> Grid:
     return Grid(WORDS("counted"), header, tuple(rows), 3, note)
 
 
-ARTEFACT = Artefact("complexity", "The theorems on overhead, measured", _tasks, _show)
+ARTEFACT = Artefact("complexity", "Overhead compared with the theorems", _tasks, _show)

@@ -65,7 +65,7 @@ def _show(scope: Scope, found: dict[Case, Json]) -> Finding:
         ),
         headlines=tuple(heads),
         panels=tuple(panels),
-        grids=(Grid("Where it crosses, and the best α by ε", header, tuple(crossed), digits=2),),
+        grids=(Grid(WORDS("table"), header, tuple(crossed), digits=2),),
         notes=noted("crossover of alpha", low=LOW, high=HIGH),
     )
 
@@ -90,7 +90,7 @@ def _sentence(nominal: list[float], exact: list[float]) -> str:
     said = WORDS("nominal", low=min(nominal), high=max(nominal), printed=PRINTED)
     if not exact:
         return f"{said}; {WORDS('at_once')}"
-    return f"{said}; at equal exact ε it crosses at {', '.join(f'{e:.2f}' for e in exact)}."
+    return f"{said}; at equal exact ε it overtakes at {', '.join(f'{e:.2f}' for e in exact)}."
 
 
-ARTEFACT = Artefact.keyed("crossover of alpha", "Which α keeps most order", _tasks, _show)
+ARTEFACT = Artefact.keyed("crossover of alpha", "Which α keeps the most order", _tasks, _show)

@@ -23,7 +23,7 @@ SETS = ("Pen-digits", "CASP", "Powerplant")
 RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
 """ε of a whole record, per cell: the sum over the columns that a row sends."""
 QUICK_RECORD = (2.56, 10.24)
-SPLITS: dict[Json, str] = {"even": "even", 1: "1 column a row", 2: "2 columns a row"}
+SPLITS: dict[Json, str] = {"even": "even", 1: "1 column per row", 2: "2 columns per row"}
 MIDDLE = 2.56
 WORDS = Words("even or sampled")
 
@@ -87,7 +87,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         plain, on_grid = study.mean(RAW), study.mean(ON_CELLS)
         heads.append(Headline(what, None, one, plain=plain, on_grid=on_grid))
         said.append(f"{source.title} {even:.4g} and {one:.4g}")
-        axis, error = unit_axis(GRID, "ε of a record, a unit"), source.better < 0
+        axis, error = unit_axis(GRID, "ε of a record, per unit"), source.better < 0
         panels.append(Panel(source.title, axis, source.measure, tuple(curves), True, error))
     ahead, cases = sum(gain > 0 for gain in gains), len(gains)
     level = at_level(GRID, MIDDLE)
@@ -104,13 +104,13 @@ def _show(scope: Scope, results: Results) -> Finding:
                 note=f"Clamp-map, equal cells; at most {chosen[-1].repeated()}.",
             ),
         ),
-        notes=notes_on(chosen, noted("even or sampled"))[:-1],
+        notes=notes_on(chosen, noted("even or sampled"))[:-2],
     )
 
 
 ARTEFACT = Artefact(
     "even or sampled",
-    "The level over many columns: even, or few columns of each row",
+    "Splitting the level: evenly, or over few columns per row",
     _tasks,
     _show,
     SETS,

@@ -4,9 +4,9 @@ from itertools import product
 
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.measures.splits import betas
-from opboost_lab.reproduce.methods import Method, at_level, level_heads, level_line, unit_axis
+from opboost_lab.reproduce.methods import Method, at_level, level_heads, level_notes, unit_axis
 from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 100)
@@ -79,7 +79,7 @@ def _show(scope: Scope, found: Found) -> Finding:
         headlines=tuple(heads),
         panels=tuple(panels),
         grids=tuple(grids),
-        notes=(Note(level_line(DOMAIN)), *noted("fig:split_prob", quick=scope.quick)),
+        notes=(*level_notes(DOMAIN), *noted("fig:split_prob", quick=scope.quick)),
     )
 
 

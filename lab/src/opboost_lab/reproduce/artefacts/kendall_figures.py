@@ -6,14 +6,14 @@ from dataclasses import replace
 from opboost.grid import Domain
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
 from opboost_lab.reproduce.columns import AGE, AGE_ALIKE, UNIFORM, ColumnChoice
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.measures.kendall import kendall
 from opboost_lab.reproduce.methods import (
     Method,
     adj_maps,
     at_level,
     level_heads,
-    level_line,
+    level_notes,
     unit_axis,
 )
 from opboost_lab.reproduce.task import Json, Scope, Task
@@ -106,7 +106,7 @@ def show(scope: Scope, found: dict[Method, Json], label: str, column: ColumnChoi
         panels=_panels(scope, m),
         grids=(_table(m), _levels(scope, m)),
         notes=(
-            Note(level_line(DOMAIN)),
+            *level_notes(DOMAIN),
             *(note for about in ("weighted Kendall", label, column.name) for note in noted(about)),
         ),
     )
@@ -127,10 +127,10 @@ def _panels(scope: Scope, m: Measured) -> tuple[Panel, ...]:
         title = f"θ = {theta}, as in the paper"
         panels.append((title, unit_axis(DOMAIN), methods | more, 1.0))
     exact = {k: replace(x, at="exact") for k, x in methods.items() if x is not CLAMP}
-    axis = unit_axis(DOMAIN, "exact ε a unit")
+    axis = unit_axis(DOMAIN, "exact ε per unit")
     panels.append((f"Equal exact ε, θ = {theta}", axis, {"Clamp-map": CLAMP, **exact}, 1.0))
     total = {"Clamp-map": CLAMP, "Global-map": GLOBAL} | {x.family: x for x in TOTAL}
-    panels.append(("Equal total ε", f"ε from end to end (ε · {span})", total, float(span)))
+    panels.append(("Equal total ε", f"ε end to end ({span} ε)", total, float(span)))
     return tuple(
         Panel(
             title,
@@ -163,7 +163,7 @@ def _levels(scope: Scope, m: Measured) -> Grid:
         if x.family in ("Global-map", "Clamp-map", "Adj-map")
     )
     header = ("method", *(f"nominal ε={e:g}" for e in m.epsilons))
-    return Grid("What they lose a unit of distance, exactly", header, rows, digits=3)
+    return Grid("Exact loss per unit of distance", header, rows, digits=3)
 
 
 def _local_always_best(scope: Scope, m: Measured) -> tuple[str, Said]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from opboost_lab.accuracy import GRID
 from opboost_lab.record_totals import Way
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
-from opboost_lab.reproduce.methods import Method, level_line, unit_axis
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
+from opboost_lab.reproduce.methods import Method, level_notes, unit_axis
 from opboost_lab.reproduce.source import Source
 from opboost_lab.reproduce.study import (
     BEST,
@@ -112,8 +112,8 @@ def show(source: Source, scope: Scope, results: Results) -> Finding:
     stated = _stated(study)
     notes = (
         *source.notes(),
-        Note(level_line(GRID)),
-        *noted("models by ε", repeated=study.repeated()),
+        *level_notes(GRID),
+        *noted("models by ε", repeated=study.repeated(), first=FIRST_RECORD_SEED),
     )
     return Finding(
         WORDS("summary", **stated),
@@ -143,7 +143,7 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
             **adj,
             "Local-map": LOCALS[theta],
             "Piecewise": PIECEWISE,
-            "FederBoost's way": FEDERBOOST,
+            "FederBoost's method": FEDERBOOST,
             "Clamp-map": CLAMP,
         }
 
@@ -151,8 +151,8 @@ def _panels(study: Study, scope: Scope) -> tuple[Panel, ...]:
     best = {"Clamp-map": CLAMP, BEST.label: BEST}
     panels = [panel(f"nominal ε, θ = {t}", of_theta(t), measure, cells=False) for t in THETAS]
     exact = {"Global-map": EXACT[0], "Adj-map α=1": EXACT[1]}
-    panels.append(panel("equal exact ε a unit, θ = 2", best | exact, measure))
-    total = {"Piecewise": TOTAL[0], "FederBoost's way": TOTAL[1]}
+    panels.append(panel("equal exact ε per unit, θ = 2", best | exact, measure))
+    total = {"Piecewise": TOTAL[0], "FederBoost's method": TOTAL[1]}
     panels.append(
         panel(f"equal total ({GRID.span} ε)", {"Global-map": GLOBAL} | best | total, measure)
     )
@@ -184,7 +184,6 @@ def _record_grid(study: Study) -> Grid:
         f"{study.source.title}: {study.source.measure} of GBDT by record total",
         ("trained on", *(f"record total {total:g}" for total in curves[0].x)),
         tuple((curve.label, *curve.y) for curve in curves),
-        note=WORDS("record_note", repeated=study.repeated(), first=FIRST_RECORD_SEED),
     )
 
 
@@ -219,25 +218,25 @@ def _said(study: Study, scope: Scope) -> tuple[Grid, Said]:
     low, high = [e for e in every if e < TURN], [e for e in every if e > TURN]
     mine = [GLOBAL, *(line for t in THETAS for line in (LOCALS[t], *adj_lines(scope, t)))]
     paper = {
-        "every mechanism of the paper is above Piecewise": [
+        "every mechanism of the paper is better than Piecewise": [
             (line, PIECEWISE, e) for line in mine for e in every
         ]
     }
     for t in THETAS:
         small, *_, large = adj_lines(scope, t)
         paper |= {
-            f"θ={t}: Local-map is above Global-map, ε < 2.56": [
+            f"θ={t}: Local-map is better than Global-map, ε < 2.56": [
                 (LOCALS[t], GLOBAL, e) for e in low
             ],
-            f"θ={t}: α=10 is above α=0.4, ε < 2.56": [(large, small, e) for e in low],
+            f"θ={t}: α=10 is better than α=0.4, ε < 2.56": [(large, small, e) for e in low],
         }
         if high:
-            paper[f"θ={t}: α=0.4 is above α=10, ε > 2.56"] = [(small, large, e) for e in high]
+            paper[f"θ={t}: α=0.4 is better than α=10, ε > 2.56"] = [(small, large, e) for e in high]
     ours = {
-        "ours: Clamp-map is above Global-map": (CLAMP, GLOBAL),
-        "ours: the same at equal exact ε": (CLAMP, EXACT[0]),
-        "ours: Clamp-map is above Piecewise at equal total": (CLAMP, TOTAL[0]),
-        "ours: Clamp-map is above FederBoost's way at equal total": (CLAMP, TOTAL[1]),
+        "ours: Clamp-map is better than Global-map": (CLAMP, GLOBAL),
+        "ours: Clamp-map is better than Global-map at equal exact ε": (CLAMP, EXACT[0]),
+        "ours: Clamp-map is better than Piecewise at equal total": (CLAMP, TOTAL[0]),
+        "ours: Clamp-map is better than FederBoost's method at equal total": (CLAMP, TOTAL[1]),
         "ours: denoising helps": (BEST, CLAMP_CELLS),
     }
     compared = paper | {words: [(*pair, e) for e in every] for words, pair in ours.items()}
@@ -247,7 +246,7 @@ def _said(study: Study, scope: Scope) -> tuple[Grid, Said]:
         (words, f"{held[words]} of {len(g)}", min(g, default=None), max(g, default=None))
         for words, g in gains.items()
     )
-    note = f"Gains in {study.source.measure}, paired by seed; above zero is better."
+    note = f"Gains in {study.source.measure}, paired by seed; a positive gain is better."
     said = Said(WORDS("said"), sum(held[w] for w in paper), sum(len(gains[w]) for w in paper))
     return Grid(WORDS("stated"), WORDS.header(), rows, note=note), said
 
@@ -268,18 +267,17 @@ def _compared(study: Study) -> dict[Line | Plain, float]:
 
 def _compared_grid(study: Study) -> Grid:
     return Grid(
-        f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} a unit, "
+        f"{study.source.title}: {study.source.measure} of GBDT at ε = {AT:g} per unit, "
         f"mean of {study.repeated()}",
         ("trained on", study.source.measure),
         tuple((line.label, score) for line, score in _compared(study).items()),
-        note="The sentences of this figure state these scores.",
     )
 
 
 def _headline(study: Study) -> Headline:
     found, total = _compared(study), AT * GRID.span
     return Headline(
-        f"{study.source.measure} of GBDT, Global-map, ε={AT:g} ({total:g} end to end)",
+        f"{study.source.measure} of GBDT, Global-map, ε = {AT:g} per unit ({total:g} end to end)",
         None,
         found[GLOBAL],
         best=found[BEST],
@@ -302,7 +300,7 @@ def _stated(study: Study) -> dict[str, object]:
         "exact": found[EXACT[0]],
         "clamp": found[CLAMP],
         "best": found[BEST],
-        "share": f", {won / left:.0%} of the way to plain" if left > 0 and won > 0 else "",
+        "share": f" ({won / left:.0%} of the way to plain)" if left > 0 and won > 0 else "",
         "raw": found[RAW],
         "piecewise": found[TOTAL[0]],
         "federboost": found[TOTAL[1]],

@@ -8,9 +8,9 @@ from opboost.grid import Domain
 from opboost_lab.data import datasets
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Kind, Panel
 from opboost_lab.reproduce.columns import NORMAL, SALARIES, SALARIES_ALIKE, UNIFORM, ColumnChoice
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.measures.ranges import by_ahead, counted, reconstructed
-from opboost_lab.reproduce.methods import Method, adj_maps, level_heads, level_line, unit_axis
+from opboost_lab.reproduce.methods import Method, adj_maps, level_heads, level_notes, unit_axis
 from opboost_lab.reproduce.task import Json, Scope, Task
 
 DOMAIN = Domain(1, 1024)
@@ -160,7 +160,7 @@ def show(scope: Scope, found: dict[Key, Json], label: str, columns: list[ColumnC
         panels=tuple(p for a in asked for p in _panels(a)),
         grids=tuple(_table(a) for a in asked),
         notes=(
-            Note(level_line(DOMAIN)),
+            *level_notes(DOMAIN),
             *noted("range queries", **figures),
             *noted(label),
             *noted(name),
@@ -180,7 +180,7 @@ def _panels(a: Asked) -> list[Panel]:
         _curve("Clamp-map", a.counts(CLAMP), "ours"),
     ]
     plain = _curve("Global-map", a.counts(GLOBAL), "paper")
-    unit, exact_unit = unit_axis(DOMAIN), unit_axis(DOMAIN, "exact ε a unit")
+    unit, exact_unit = unit_axis(DOMAIN), unit_axis(DOMAIN, "exact ε per unit")
     panels = []
     for theta in THETAS:
         curves = [
@@ -200,7 +200,7 @@ def _panels(a: Asked) -> list[Panel]:
     whole = [replace(c, x=tuple(e * DOMAIN.span for e in c.x)) for c in (*ours, plain)]
     totals = sorted(_totals(a.scope))
     whole += [_curve(label, a.ahead(w, totals), "ldp") for w, label in AHEAD.items()]
-    panels.append(("by total ε", f"ε from end to end ({DOMAIN.span:,} units)", whole))
+    panels.append(("by total ε", f"ε end to end ({DOMAIN.span:,} units)", whole))
     return [
         Panel(f"{a.column.name}, {title}", axis, "MSE of shares", tuple(curves), True, True)
         for title, axis, curves in panels

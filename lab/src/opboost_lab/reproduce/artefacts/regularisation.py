@@ -163,4 +163,4 @@ def _panel(study: Study, raw: list[Pair], scope: Scope) -> Panel:
     return Panel(_name(study), unit_axis(GRID), gain, tuple(curves), logx=True)
 
 
-ARTEFACT = Artefact("regularisation", "Better than plain?", _tasks, _show, SETS, learning=True)
+ARTEFACT = Artefact("regularisation", "Noise as regularisation", _tasks, _show, SETS, learning=True)

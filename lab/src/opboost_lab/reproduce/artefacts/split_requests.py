@@ -57,7 +57,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         words,
         tuple(heads),
         tuple(panels),
-        (Grid("Different cuts asked of the feature party, GBDT", header, tuple(rows), digits=1),),
+        (Grid("Different split points asked for, GBDT", header, tuple(rows), digits=1),),
         notes_on(chosen, noted("split requests")),
         said=Said(WORDS("said"), fewer, asked),
     )
@@ -72,5 +72,5 @@ def _panel(study: Study, what: str) -> Panel:
 
 
 ARTEFACT = Artefact(
-    "split requests", "Cuts asked of the feature party, by ε", _tasks, _show, SETS, learning=True
+    "split requests", "Split points asked for, by ε", _tasks, _show, SETS, learning=True
 )

@@ -5,10 +5,10 @@ from dataclasses import replace
 from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.artefacts.tab_comun_perform import BOOSTERS, METHODS, SETS, stand_ins
 from opboost_lab.reproduce.charts import Cell, Curve, Grid, Panel
-from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
+from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Said, Words, noted
 from opboost_lab.reproduce.measures.cost_tables import COLUMNS, ROWS
 from opboost_lab.reproduce.measures.training_time import MANY, desensitising_ms, training_ms
-from opboost_lab.reproduce.methods import at_level, level_line, unit_axis
+from opboost_lab.reproduce.methods import at_level, level_notes, unit_axis
 from opboost_lab.reproduce.printed import COMP
 from opboost_lab.reproduce.task import EPSILONS, Json, Results, Scope, Task
 
@@ -81,7 +81,7 @@ def _show(scope: Scope, results: Results) -> Finding:
                 row += [paper, whole(booster, name, method, sampler)]
             ours, best = whole(booster, name, method, "ours"), of_paper[1] or of_paper[0]
             rows.append((*row, ours, ours / best if best and ours else None))
-        title = f"{booster}: the whole training, ms, at {LEVEL}"
+        title = f"{booster}: whole training run, ms, at {LEVEL}"
         grids.append(Grid(title, WORDS.header(), tuple(rows), 1))
     slowest = [
         noise[n, SLOW]["resampling"] == max(noise[n, m]["resampling"] for m in PAPERS) for n in SETS
@@ -110,7 +110,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         notes=(
             *stand_ins(scope),
             *noted("tab:comp_perform", quick=scope.quick, rows=QUICK_ROWS, many=MANY),
-            Note(level_line(GRID)),
+            *level_notes(GRID),
         ),
     )
 
@@ -118,7 +118,7 @@ def _show(scope: Scope, results: Results) -> Finding:
 def _parts(noise: Noise) -> Grid:
     parts = ("resampling", "table", "ours", "draws", "expected draws")
     rows = tuple((f"{n}, {m}", *(f.get(part) for part in parts)) for (n, m), f in noise.items())
-    return Grid(f"Desensitising alone, at {LEVEL}", WORDS.header("header_parts"), rows, 2)
+    return Grid(f"Only desensitising, at {LEVEL}", WORDS.header("header_parts"), rows, 2)
 
 
 def _explained(noise: Noise) -> Grid:
@@ -143,7 +143,7 @@ def _panels(scope: Scope, results: Results) -> tuple[Panel, ...]:
     best = replace(curve(SLOW, "ours"), label=f"our sampler, {SLOW}", kind="ours")
     slow, axis = (curve(m, "resampling") for m in TREND), unit_axis(GRID)
     draws = tuple(curve(m, "expected draws") for m in TREND)
-    expected = "Draws a value that resampling takes, expected"
+    expected = "Expected draws per value of resampling"
     return (
         Panel(expected, axis, "draws", draws, logx=True, logy=True),
         Panel("Adult desensitised, five columns", axis, "ms", (*slow, best), logx=True, logy=True),
@@ -151,5 +151,5 @@ def _panels(scope: Scope, results: Results) -> tuple[Panel, ...]:
 
 
 ARTEFACT = Artefact(
-    "tab:comp_perform", "Time of a whole training, by sampler", _tasks, _show, needs=SETS
+    "tab:comp_perform", "Time of a whole training run, by sampler", _tasks, _show, needs=SETS
 )

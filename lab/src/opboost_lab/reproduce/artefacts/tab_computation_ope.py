@@ -80,7 +80,7 @@ def _show(scope: Scope, found: dict[object, Json]) -> Finding:
         ),
         grids=(
             Grid(
-                "100,000 uniform values of 1..100, seconds of the processor",
+                "100,000 uniform values of 1..100, processor time in seconds",
                 WORDS.header(),
                 tuple(rows),
                 wide=True,
@@ -92,5 +92,5 @@ def _show(scope: Scope, found: dict[object, Json]) -> Finding:
 
 
 ARTEFACT = Artefact.keyed(
-    "tab-computation-ope", "Desensitising beside order-preserving encryption", _tasks, _show
+    "tab-computation-ope", "Desensitising compared with order-preserving encryption", _tasks, _show
 )

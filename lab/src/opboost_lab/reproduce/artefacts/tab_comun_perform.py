@@ -5,7 +5,7 @@ from opboost_lab.reproduce.charts import Cell, Grid
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.cost_tables import COLUMNS, ROWS, STAND_INS
 from opboost_lab.reproduce.measures.traffic import networked, traffic
-from opboost_lab.reproduce.methods import Method, at_level, level_line
+from opboost_lab.reproduce.methods import Method, at_level, level_notes
 from opboost_lab.reproduce.printed import COMUN
 from opboost_lab.reproduce.task import Json, Scope, Task
 
@@ -92,7 +92,7 @@ def _show(scope: Scope, results: Found) -> Finding:
     return Finding(
         WORDS(
             "summary",
-            above=f"Above an eighth: {above}." if above else "Each is below an eighth.",
+            above=f"Above an eighth: {above}." if above else "No method is above an eighth.",
             **figures,
         ),
         said=Said(WORDS("said"), held, len(in_paper)),
@@ -103,7 +103,7 @@ def _show(scope: Scope, results: Found) -> Finding:
             _grid("a", found),
             Grid(WORDS("sockets"), WORDS.header("header_sockets"), sockets, 2),
         ),
-        notes=(*stand_ins(scope, shapes=True), *noted("tab:comun_perform"), Note(level_line(GRID))),
+        notes=(*stand_ins(scope, shapes=True), *noted("tab:comun_perform"), *level_notes(GRID)),
     )
 
 
@@ -131,7 +131,7 @@ def stand_ins(scope: Scope, *, shapes: bool = False) -> list[Note]:
     if not scope.bundled:
         return []
     named = ", ".join(f"{s} for {n}" for n, s in STAND_INS.items())
-    text = f"Bundled rows stand in ({named}), repeated to the paper's sizes"
+    text = f"Bundled rows replace the paper's ({named}), repeated to the paper's sizes"
     shape = ", ".join(f"{n} {ROWS[n]:,} × {COLUMNS[n]}" for n in SETS)
     return [Note(f"{text}: {shape}." if shapes else f"{text}.")]
 

@@ -7,7 +7,7 @@ from opboost_lab.accuracy import GRID
 from opboost_lab.reproduce.charts import Cell, Grid
 from opboost_lab.reproduce.finding import Artefact, Finding, Headline, Note, Said, Words, noted
 from opboost_lab.reproduce.measures.missing_zero import zeros_missing
-from opboost_lab.reproduce.methods import Method, at_level, level_line
+from opboost_lab.reproduce.methods import Method, at_level, level_notes
 from opboost_lab.reproduce.printed import OPXGBOOST
 from opboost_lab.reproduce.study import BEST, ON_CELLS, ON_GRID, RAW, Line, Plain, Study, studies
 from opboost_lab.reproduce.task import Results, Scope, Task
@@ -115,7 +115,7 @@ def _show(scope: Scope, results: Results) -> Finding:
         tuple(heads),
         (),
         tuple(grids),
-        (*dict.fromkeys(notes), *noted("tab:opxgboost"), Note(level_line(GRID))),
+        (*dict.fromkeys(notes), *noted("tab:opxgboost"), *level_notes(GRID)),
         said=Said(WORDS("said"), held, len(near)) if near else None,
     )
 

@@ -141,7 +141,7 @@ def _show(scope: Scope, results: Results) -> Finding:
 
 ARTEFACT = Artefact(
     "tab:umeng_opxgboost",
-    "XGBoost on the industrial set's stand-in: error, time, bytes",
+    "XGBoost on a stand-in for the industrial set: error, time, bytes",
     _tasks,
     _show,
     ("Industrial",),

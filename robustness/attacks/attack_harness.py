@@ -179,7 +179,7 @@ class AttackHarness:
         self._helpers: list[subprocess.Popen[str]] = []
 
     @contextmanager
-    def laid(self) -> Iterator[AttackHarness]:
+    def running(self) -> Iterator[AttackHarness]:
         """Run the label party while the block runs."""
         with serving(self.made) as (self.process, self.address):
             try:
@@ -197,7 +197,7 @@ class AttackHarness:
         return self.made.folder / "certs"
 
     @contextmanager
-    def hands(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
+    def logged_in(self, identity: Identity | None = None) -> Iterator[tuple[Connection, Welcome]]:
         """Yield a connection with a session, by default of the shop; retry for a while."""
         end = time.monotonic() + PATIENCE
         who = identity or self.identity()
@@ -259,7 +259,7 @@ class AttackHarness:
         leaving = [*self.made.command("telco"), "--connect", self.address, "--leave"]
         self._helpers.append(started_process(leaving))
         config = load_feature(self.made.config("shop"))
-        with open_ledger(config.ledger) as ledger, self.hands() as (connection, welcome):
+        with open_ledger(config.ledger) as ledger, self.logged_in() as (connection, welcome):
             party, call = feature_party(config, ledger), connection.call
             session, silent = party.psi_session(welcome), lambda *done: None
             PsiClient(session, welcome.job, call, wait=60.0, progress=silent).align()
@@ -331,7 +331,7 @@ class AttackHarness:
         def connect() -> None:
             started = time.monotonic()
             try:
-                with self.hands(self.identity("telco")):
+                with self.logged_in(self.identity("telco")):
                     waits.append(time.monotonic() - started)
             except op.PeerError:
                 waits.append(math.inf)
@@ -445,7 +445,7 @@ class Attacks(list[Attack]):
 
         def added(made: Callable[[AttackHarness, Connection], Calls]) -> None:
             def run(harness: AttackHarness) -> str:
-                with harness.hands() as (shop, _):
+                with harness.logged_in() as (shop, _):
                     return [call_refused(shop, *call) for call in made(harness, shop)][-1]
 
             self.append(Attack(made.__name__.replace("_", " "), when, log, run))

@@ -110,7 +110,7 @@ def all_refused(harness: AttackHarness, streams: Sequence[tuple[str, Make]]) -> 
     stream = Stream.of(harness)
     for words, make in streams:
         made = make(stream)
-        with harness.hands() as (connection, _):
+        with harness.logged_in() as (connection, _):
             harness.announced(connection)
             with harness.nothing_kept():
                 said = put_refused(connection, (stream.job, "0"), words, *made)
@@ -127,7 +127,7 @@ STREAMS += [
 def a_column_at_another_path(harness: AttackHarness) -> str:
     stream = Stream.of(harness)
     schema, words = stream.schema(), "must name this job and the column's number"
-    with harness.hands() as (connection, _):
+    with harness.logged_in() as (connection, _):
         harness.announced(connection)
         for path in ((OTHER_JOB, "0"), ("..", "0"), (stream.job, "../../x"), (stream.job, "-1")):
             said = put_refused(connection, path, words, schema, stream.batches)
@@ -141,7 +141,7 @@ def a_column_sent_again_with_other_codes(harness: AttackHarness) -> str:
     """Repeat a column unchanged, which has no effect, then with other codes."""
     stream = Stream.of(harness, 1)  # other attacks need the first column
     other, words = stream.schema(digest=bytes(32)), "arrived again with"
-    with harness.hands() as (connection, _):
+    with harness.logged_in() as (connection, _):
         file = harness.announced(connection).files[1]
         connection.put(stream.job, 1, file)
         connection.put(stream.job, 1, file)

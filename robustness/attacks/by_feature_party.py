@@ -237,7 +237,7 @@ def a_large_message(harness: AttackHarness, shop: Connection) -> Calls:
 
 @MEMBERS.add("flood: Party 'shop' has 16 calls open already")
 def a_flood_of_calls(harness: AttackHarness) -> str:
-    with harness.hands() as (connection, welcome):
+    with harness.logged_in() as (connection, welcome):
 
         def poll(_: int) -> str:
             try:
@@ -260,14 +260,14 @@ def many_connections_of_a_party(harness: AttackHarness) -> str:
     with contextlib.ExitStack() as stack:
         for _ in range(harness.crowd):
             with contextlib.suppress(op.PeerError):
-                stack.enter_context(harness.hands())
+                stack.enter_context(harness.logged_in())
     return f"(16 of {harness.crowd} connections stay open)"
 
 
 @MEMBERS.add("flood: Party 'shop' has 16 calls open already")
 def a_reader_that_does_not_read(harness: AttackHarness) -> str:
     """Open hundreds of calls over hand-made HTTP/2 that never lets the server send answers."""
-    with harness.hands() as (_, welcome):
+    with harness.logged_in() as (_, welcome):
         job, session = msg.encode(msg.Poll(welcome.job)), welcome.session.hex()
     with harness.http2(window=0, buffer=4096) as end:
         with contextlib.suppress(OSError):  # the server may close it before all are sent

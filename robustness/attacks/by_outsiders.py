@@ -47,10 +47,7 @@ def lax_identity(
     *,
     own: bool = False,
 ) -> Identity:
-    """Return an identity whose certificate names a party in the given way.
-
-    The true authority of ``certs`` signs the certificate, unless its ``own`` key does.
-    """
+    """Return an identity with this subject, signed by the true authority or by its ``own`` key."""
     authority, signing = kits._authority(certs / "ca", 1.0)
     key = ec.generate_private_key(ec.SECP256R1())
     common = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)])
@@ -226,7 +223,7 @@ def a_replayed_login(harness: AttackHarness) -> str:
 @STRANGERS.add("refused: Party 'shop' has not logged in")
 def the_session_of_another_party(harness: AttackHarness) -> str:
     with (
-        harness.hands(harness.identity("telco")) as (_, welcome),
+        harness.logged_in(harness.identity("telco")) as (_, welcome),
         harness.without_session(harness.identity()) as connection,
     ):
         connection._headers.append((SESSION.encode(), welcome.session.hex().encode()))

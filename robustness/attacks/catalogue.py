@@ -71,7 +71,7 @@ def tried(
 
 def on_the_label_server(count: int, seed: int, *, crowd: int = CROWD, **how: Any) -> Report:
     """Try attacks on a label party."""
-    return tried(CATALOGUE, lambda f: AttackHarness(f, crowd).laid(), count, seed, **how)
+    return tried(CATALOGUE, lambda f: AttackHarness(f, crowd).running(), count, seed, **how)
 
 
 on_a_join = partial(tried, LIES, lambda folder: nullcontext(HonestParties(folder)))

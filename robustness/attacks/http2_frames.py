@@ -30,12 +30,8 @@ def connected(address: str, kit: Path, *, buffer: int | None = None) -> ssl.SSLS
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    return (
-        struct.pack(">I", len(payload))[1:]
-        + bytes([kind, flags])
-        + struct.pack(">I", stream)
-        + payload
-    )
+    head = len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big")
+    return head + payload
 
 
 def opening(window: int = 65_535) -> bytes:

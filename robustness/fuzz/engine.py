@@ -212,7 +212,9 @@ def _work(slate: _Slate, home: Path, target: Target, cases: range, seed: int) ->
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
         drill = target.prepare(home)
-        _limit_memory()
+        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (used + 2**30, hard))  # a gigabyte more
         for crash in islice(_crashes(target, drill, cases, seed, slate), FEW):
             (home / f"crash-{crash.case:09d}").write_bytes(pickle.dumps(crash))
     slate.write(OVER)
@@ -235,10 +237,3 @@ def _crashes(
             forget_peak("self")
         if words:
             yield Crash(target.name, case, words, data)
-
-
-def _limit_memory() -> None:
-    """Limit each case to a gigabyte more than the worker has already."""
-    pages = int(Path("/proc/self/statm").read_text().split()[5])
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (pages * resource.getpagesize() + 2**30, hard))

@@ -28,21 +28,14 @@ from robustness.party_processes import StartedParties, wait_for
 
 PARTIES = ("shop", "telco")
 BOUNDS = dict.fromkeys(("income", "basket", "calls", "age"), (0.0, 100.0))
-RUNNING = -1
-"""The recorded status of a process that did not end."""
-
-PLAIN = "--insecure-plaintext-on-loopback"
 
 
 def federation_of(folder: Path, tables: Tables) -> LocalFederation:
     """Write the parties' files."""
-    held = tables.tables
+    own, theirs = tables.tables[LABEL_PARTY], {p: tables.tables[p] for p in PARTIES}
     booster = {"num_boost_round": 5, "max_depth": 3, "nthread": 1}
-    theirs, limits = {p: held[p] for p in PARTIES}, {"minimum_rows": 50}
-    own = held[LABEL_PARTY]
-    return write_federation(
-        folder, own, "price", theirs, BOUNDS, epsilon=2.0, booster=booster, limits=limits
-    )
+    settings: Any = {"epsilon": 2.0, "booster": booster, "limits": {"minimum_rows": 50}}
+    return write_federation(folder, own, "price", theirs, BOUNDS, **settings)
 
 
 class Places:
@@ -61,7 +54,7 @@ class Job(StartedParties):
     def __init__(self, federation: LocalFederation, *, plain: bool, captured: bool = False) -> None:
         super().__init__(federation)
         self.places = Places(self.folder)
-        self._more = [PLAIN] if plain else []
+        self._more = ["--insecure-plaintext-on-loopback"] if plain else []
         self._stack = contextlib.ExitStack()
         self._relays = {p: CountingProxy(self.address, keep=True) for p in PARTIES}
         self.where = {party: relay.address for party, relay in self._relays.items()}
@@ -92,13 +85,13 @@ class Job(StartedParties):
             )
 
     def wait(self, *parties: str, seconds: float = 240.0) -> None:
-        """Wait until these parties have ended."""
+        """Wait until these parties have ended; note -1 as the status of one that has not."""
         end = time.monotonic() + seconds
         for party in parties:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.processes[party].wait(max(0.1, end - time.monotonic()))
             status = self.processes[party].poll()
-            self.places.ended[party] = RUNNING if status is None else status
+            self.places.ended[party] = -1 if status is None else status
 
 
 class Bundles(Office):

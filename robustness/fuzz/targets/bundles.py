@@ -33,16 +33,11 @@ def _made(folder: Path) -> tuple[Path, dict[int, Path]]:
     """Run a whole job by bundles; return its folder and what each step wrote."""
     booster = {"num_boost_round": 3, "max_depth": 2, "nthread": 1}
     office = Office(federation(folder / "job", ("shop",), rows=120, booster=booster))
-    found = {1: office.begun()["shop"]}
-    for number, verb, following in (
-        (2, "align", "align"),
-        (4, "export", "split-query"),
-        (6, "answer", ""),
-    ):
-        found[number] = office.written("shop", verb, found[number - 1])[LABEL_PARTY]
-        if following:
-            found[number + 1] = office.written(LABEL_PARTY, following, found[number])["shop"]
-    return folder / "job", {number: Path(path) for number, path in found.items()}
+    found = [office.begun()["shop"]]
+    for number, verb in enumerate(("align", "align", "export", "split-query", "answer")):
+        party = LABEL_PARTY if number % 2 else "shop"
+        found += office.written(party, verb, found[-1]).values()
+    return folder / "job", {number: Path(path) for number, path in enumerate(found, 1)}
 
 
 def _label_party(folder: Path) -> tuple[LabelConfig, Tools]:

@@ -27,8 +27,8 @@ MANY_VALUES = 100
 
 LEAK = (
     "The bounds of {columns} were taken from the table itself. That reveals the extremes of real "
-    "people, and no guarantee covers it: this is for a look at data that you may look at. Declare "
-    "public bounds in a TOML file and give it with -c before anything is released."
+    "people, and no guarantee covers it, so use this only on data that you may see. Declare public "
+    "bounds in a TOML file and give it with -c before anything is released."
 )
 
 

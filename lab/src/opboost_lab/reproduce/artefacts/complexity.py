@@ -57,9 +57,8 @@ def _lines(scope: Scope) -> tuple[Line, ...]:
     sent_nodes = {2**level - 1: bytes_(2**13, layers=level) for level in layers}
     by_rows = {n: drawn(n, 1) for n in _powers(17, 20 if quick else 22)}
     few = {n: trained(n) for n in _powers(15, 18 if quick else 20)}
-    draws, fit, cuts = (
-        "feature party: draws", "label party: training", "label party: replacing split points",
-    )  # fmt: skip
+    draws, fit = "feature party: drawing noise", "label party: training"
+    cuts = "label party: replacing split points"
     codes, query, nodes = "traffic: codes", "traffic: split query", "nodes per tree 2^L−1"
     return (
         Line(draws, "rows N", "seconds", "s", 1.0, by_rows),
@@ -88,7 +87,7 @@ def _tasks(scope: Scope) -> list[Task]:
 def _show(scope: Scope, results: Results) -> Finding:
     lines = _lines(scope)
     powers = [exponent(list(line.measured), line.figures(results)) for line in lines]
-    growth = {"draws": powers[0], "training": powers[2], "bytes of codes": powers[7]}
+    growth = {"drawing noise": powers[0], "training": powers[2], "bytes of codes": powers[7]}
     rows: list[tuple[Cell, ...]] = []
     for line, power in zip(lines, powers, strict=True):
         first, *_, last = line.measured

@@ -76,7 +76,7 @@ def _show(scope: Scope, found: dict[object, Json]) -> Finding:
         headlines=(
             Headline("100,000 values encrypted, every row, s", of_paper, slow),
             Headline(f"100,000 values, Global-map, {at_level(DOMAIN, 0.08)}, s", *of_global),
-            Headline("slowest method: times as fast as pyope", low, least),
+            Headline("times as fast as pyope, slowest method", low, least),
         ),
         grids=(
             Grid(

@@ -17,7 +17,7 @@ Tests kill processes but never the machine, so no file has to survive on a real 
 """
 
 if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 << 30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # for tmp_path alone
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # only for tmp_path
 
 
 @pytest.fixture(autouse=True)

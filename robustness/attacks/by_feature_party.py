@@ -88,7 +88,7 @@ def fetching_data_of_another_party(harness: AttackHarness, shop: Connection) -> 
 
 
 @MEMBERS.calls("refused: .*points", when="points")
-def points_that_nobody_expects(harness: AttackHarness, shop: Connection) -> Calls:
+def unexpected_points(harness: AttackHarness, shop: Connection) -> Calls:
     job, tag = harness.job, bytes(16)
     for points, words in (
         (msg.Points(job, "label", tag, 1, 0, POINT), "not expected"),
@@ -161,7 +161,7 @@ def a_schema_that_does_not_fit(harness: AttackHarness, shop: Connection) -> Call
 
 
 @MEMBERS.calls("refused: The schema changed during the job", when="release")
-def a_schema_that_changes_in_mid_job(harness: AttackHarness, shop: Connection) -> Calls:
+def a_schema_that_changes_during_the_job(harness: AttackHarness, shop: Connection) -> Calls:
     schema = harness.announced(shop).schema
     shop.call("schema", schema, msg.Ack)  # repeated: nothing happens
     yield "schema", replace(schema, columns=schema.columns[::-1]), "changed during the job"
@@ -215,7 +215,7 @@ def an_end_before_all_columns_arrived(harness: AttackHarness, shop: Connection) 
 
 
 @MEMBERS.calls("refused: These split values were not requested", when="release")
-def split_values_that_nobody_asked_for(harness: AttackHarness, shop: Connection) -> Calls:
+def split_values_that_were_not_requested(harness: AttackHarness, shop: Connection) -> Calls:
     yield "answer", msg.SplitValues(harness.job, bytes(32), ()), "not requested"
 
 

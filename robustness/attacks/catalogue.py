@@ -75,7 +75,7 @@ def on_the_label_server(count: int, seed: int, *, crowd: int = CROWD, **how: Any
 
 
 on_a_join = partial(tried, LIES, lambda folder: nullcontext(HonestParties(folder)))
-"""Try lies of a label party to a feature party that follows the protocol."""
+"""Try lies of a label party on an honest feature party."""
 
 by_bundles = partial(tried, FORGERIES, lambda folder: nullcontext(Carrier(folder)))
 """Try bundles that were altered, repeated, misaddressed or forged."""

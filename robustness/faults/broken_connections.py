@@ -22,7 +22,7 @@ ENOUGH = 30_000
 
 
 class Fate:
-    """The fault of one connection: its end after some bytes, silence instead, or a slow pace."""
+    """The fault of one connection: it ends or goes silent after some bytes, or it is slow."""
 
     def __init__(self, after: int | None = None, silent: bool = False, pace: float = 0.0) -> None:
         self._left, self.silent, self.pace = after, silent, pace

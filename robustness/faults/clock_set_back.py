@@ -42,7 +42,7 @@ def _faked(preload: Path, how: str) -> dict[str, str]:
 
 
 def set_back(victim: str) -> Tally:
-    """Kill a party in mid-job and restart it before, and within, its certificate's validity."""
+    """Kill a party during a job; restart it before, and within, its certificate's validity."""
     cases = {f"{victim} {how}": _trial(victim, how) for how in (BEFORE, WITHIN)}
     return counted("clock set back", cases)
 

@@ -46,7 +46,7 @@ REACH = 25
 """Seconds for which a feature party tries to reach a label party that does not answer."""
 
 RESUMED = "Resuming job"
-"""The start of the message of a party that is restarted in mid-job."""
+"""The start of the message of a party that is restarted during a job."""
 
 
 @lru_cache(maxsize=1)

@@ -50,7 +50,7 @@ def boundaries(victim: str) -> list[str]:
 
 
 def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
-    """Kill a party at each of its boundaries (or the chosen ones), one job each."""
+    """Kill a party at each of its boundaries (or the chosen ones), in a job of its own each."""
     cases = {}
     for name in chosen or boundaries(victim):
         for _ in range(3):  # a file that exists only for a moment may be missed
@@ -104,7 +104,7 @@ def _passed(victim: str, boundary: str, harness: FaultsHarness, started: float) 
 
 
 def _spans(victim: str) -> tuple[float, float]:
-    """Return after how many seconds a party ends in an undisturbed job, and begins to work."""
+    """Return after how many seconds of an undisturbed job a party has ended, and begun to work."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()

@@ -131,7 +131,7 @@ def _flaw(words: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """Return the error and the last places of the product through which it came."""
+    """Return the error and the innermost places of the product in its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "opboost" in f.filename and "robustness" not in f.filename]
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in (own or frames)[-3:]]

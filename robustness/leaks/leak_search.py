@@ -145,7 +145,7 @@ def whole_job(job: Job) -> None:
 
 
 def killed(job: Job) -> None:
-    """Kill both sides in mid-job and restart them."""
+    """Kill both sides during the job and restart them."""
     job.start_all()
     bank = job.federation.folder / LABEL_PARTY
     wait_for(lambda: any(bank.glob("state/*/parties/shop/schema")), 240)

@@ -43,12 +43,12 @@ def survived(tally):
         ("gate", "bank/state/*/parties/shop/receipt"),
     ],
 )
-def test_a_party_that_is_killed_at_a_boundary_goes_on(victim, boundary):
+def test_a_party_that_is_killed_at_a_boundary_continues(victim, boundary):
     survived(kills.at_boundaries(victim, [boundary]))
 
 
 @pytest.mark.parametrize("victim", ["bank", "shop"])
-def test_a_party_that_is_killed_at_random_moments_goes_on(victim):
+def test_a_party_that_is_killed_at_random_moments_continues(victim):
     survived(kills.at_random(victim, 2, 7))
 
 
@@ -79,7 +79,7 @@ def test_damaged_files_are_recovered_or_refused_by_name():
     survived(damaged_files.run(2, 3))
 
 
-def test_a_seal_shows_every_change(tmp_path):
+def test_a_checksum_shows_every_change(tmp_path):
     file = tmp_path / "note"
     for data in (b"", b"{}", os.urandom(100)):
         atomic_files.write(file, atomic_files.with_checksum(data))
@@ -96,7 +96,7 @@ def test_a_seal_shows_every_change(tmp_path):
                         read(file, "Bring it back.")
 
 
-def test_a_stream_that_is_sealed_afterwards_is_still_a_stream(tmp_path):
+def test_a_checksum_added_to_a_large_file_shows_a_change(tmp_path):
     file = tmp_path / "stream"
     file.write_bytes(b"x" * 3_000_000)
     atomic_files.add_checksum(file)
@@ -108,7 +108,7 @@ def test_a_stream_that_is_sealed_afterwards_is_still_a_stream(tmp_path):
     assert not atomic_files.checksum_holds(file)
 
 
-def test_what_a_kill_left_half_written_is_taken_away_by_the_next_start(tmp_path):
+def test_the_next_start_removes_half_written_files(tmp_path):
     (tmp_path / JOB).mkdir()
     (tmp_path / JOB / ".schema.0011.part").write_bytes(b"half")
     (tmp_path / JOB / ".trained-1.part").mkdir()
@@ -120,7 +120,7 @@ def test_what_a_kill_left_half_written_is_taken_away_by_the_next_start(tmp_path)
         assert half_written == 0
 
 
-def test_a_damaged_file_is_refused_unless_it_can_be_made_again(tmp_path):
+def test_a_damaged_file_is_refused_unless_it_can_be_rebuilt(tmp_path):
     job = tmp_path / JOB
     job.mkdir()
     whole = encode(Poll(JOB))
@@ -140,7 +140,7 @@ def test_a_damaged_file_is_refused_unless_it_can_be_made_again(tmp_path):
         job_integrity.check(job, "Look.", ("schema *.values",))
 
 
-def test_a_ledger_that_is_damaged_draws_nothing(tmp_path):
+def test_a_damaged_ledger_draws_nothing(tmp_path):
     grid = op.Domain(1, 10)
     column = op.PrivateColumn("age", op.NumericMapping(grid, (0, 100)), op.ClampMap(grid, 1.0))
     rows = pa.table({"age": np.arange(100.0)})

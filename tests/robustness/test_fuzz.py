@@ -67,7 +67,7 @@ PLAN = "[mechanism]\nepsilon = 1.0\n[columns.age]\nbounds = [0, 100]\n"
     ("prepare", "words"),
     [(dies, "dies with -11"), (raises, "KeyError"), (bloats, "takes "), (hangs, "hangs for 2 s")],
 )
-def test_what_breaks_the_contract_is_counted_with_its_bytes(prepare, words):
+def test_a_case_that_breaks_the_contract_is_counted_and_its_bytes_are_kept(prepare, words):
     breaking = target(prepare)
     cases = [rng_of(1, breaking.name, case).randbytes(8) for case in range(40)]
     bad = [case for case, data in enumerate(cases) if data[0] < 12]
@@ -150,7 +150,7 @@ def test_a_message_without_its_list_is_refused():
 
 
 @pytest.mark.parametrize("note", ["kind", "version"])
-def test_a_peers_words_in_an_error_are_few(note):
+def test_an_error_quotes_few_words_of_a_peer(note):
     notes = {"kind": "hello", "version": str(PROTOCOL_VERSION), note: "x" * 9000}
     row = {"party": "shop", "job_hash": bytes(32)}
     marked = Hello.ARROW.with_metadata(notes)
@@ -169,7 +169,7 @@ def test_an_error_shows_nothing_that_a_terminal_would_act_on():
     assert in_words(ValueError("two\nlines.")) == "two lines"
 
 
-def test_a_number_with_too_many_digits_is_no_column():
+def test_a_number_with_too_many_digits_is_not_a_column():
     with pytest.raises(WireError, match=r"cannot be used.*\.$"):
         ColumnSchema("9" * 9000).column()
 
@@ -255,7 +255,7 @@ def test_a_path_with_a_zero_byte_is_a_configuration_error(tmp_path):
         load_job(tmp_path / "job\0.toml")
 
 
-def test_a_name_that_no_encoding_has_is_no_public_key(tmp_path):
+def test_a_public_key_with_a_name_that_cannot_be_encoded_is_refused(tmp_path):
     new_kit("bank", tmp_path)
     plain = json.loads((tmp_path / "bank.public").read_bytes()) | {"party": "\ud800"}
     (tmp_path / "bank.public").write_text(json.dumps(plain))
@@ -264,7 +264,7 @@ def test_a_name_that_no_encoding_has_is_no_public_key(tmp_path):
         read_public(tmp_path / "bank.public", "bank", ca)
 
 
-def test_a_ledgers_key_that_is_no_text_is_refused(tmp_path):
+def test_a_ledgers_key_that_is_not_text_is_refused(tmp_path):
     file = tmp_path / "key"
     file.write_bytes(b"\xff\xfe" * 32)
     file.chmod(0o600)
@@ -310,7 +310,7 @@ def test_a_certificate_of_an_unknown_version_is_refused(tmp_path):
     ],
     ids=["wide", "names", "twice", "underscore", "control"],
 )
-def test_csv_that_is_none_is_a_data_error(tmp_path, data, words):
+def test_a_file_that_is_not_csv_is_a_data_error(tmp_path, data, words):
     file = tmp_path / "a.csv"
     file.write_bytes(data)
     plan = parse(PLAN, "b.toml")
@@ -323,7 +323,7 @@ def _parquet(path, array, names=("age",)):
     pq.write_table(pa.Table.from_arrays([array] * len(names), names=list(names)), path)
 
 
-def test_parquet_of_types_that_are_no_categories(tmp_path):
+def test_parquet_types_that_cannot_be_categories_are_refused(tmp_path):
     file = tmp_path / "a.parquet"
     _parquet(file, pa.array([[1], [2]]))
     assert describe(file)[0].distinct is None
@@ -332,7 +332,7 @@ def test_parquet_of_types_that_are_no_categories(tmp_path):
         desensitize(file, plan, tmp_path / "out.parquet")
 
 
-def test_parquet_with_a_name_twice_or_text_that_is_none(tmp_path):
+def test_parquet_with_a_repeated_name_or_invalid_text_is_refused(tmp_path):
     file = tmp_path / "a.parquet"
     _parquet(file, pa.array([1, 2]), ("age", "age"))
     for use in (column_names, describe):
@@ -408,7 +408,7 @@ def test_a_ledger_whose_pages_are_damaged_is_refused_in_words(tmp_path):
         summary(ledger)
 
 
-def test_half_a_character_is_no_column():
+def test_half_a_character_is_not_a_column():
     message = Schema("shop", JOB, 9, bytes(32), "full", "raw", (ColumnSchema("{}"),), 0)
     row = {f: getattr(message, f) for f in message.ARROW.names}
     row["columns"] = zlib.compress(b'["\\ud800"]')
@@ -416,7 +416,7 @@ def test_half_a_character_is_no_column():
         decode(pack_message(Schema.KIND, Schema.ARROW, row), Schema)
 
 
-def test_dates_that_python_has_not_are_looked_at(tmp_path):
+def test_dates_beyond_pythons_calendar_are_described(tmp_path):
     file = tmp_path / "dates.parquet"
     _parquet(file, pa.array([2**31 - 1, -(2**31)], pa.int32()).cast(pa.date32()))
     assert [c.kind for c in describe(file)] == ["date"]
@@ -457,7 +457,7 @@ def test_a_damaged_job_record_is_refused_by_name(tmp_path, change):
         JobRecord.load(tmp_path)
 
 
-def test_damaged_files_of_a_mailbox_are_refused_by_name(tmp_path):
+def test_damaged_files_of_a_party_folder_are_refused_by_name(tmp_path):
     box = PartyFolder(tmp_path, "shop")
     record = JobRecord(**RECORD | {"parties": ("shop",), "revoked": (), "align": "psi"})
     for name, data in (

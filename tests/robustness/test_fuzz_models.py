@@ -56,7 +56,7 @@ def _refused(tmp_path, files, words):
         ("base_weights", "x", "does not fit"),
     ],
 )
-def test_a_tree_that_leads_xgboost_astray_is_refused(saved, tmp_path, name, value, words):
+def test_a_tree_that_would_crash_xgboost_is_refused(saved, tmp_path, name, value, words):
     files = saved["xgboost"]
     document = json.loads(files["model.json"])
     document["learner"]["gradient_booster"]["model"]["trees"][0][name][0] = value
@@ -76,7 +76,7 @@ def test_a_tree_that_leads_xgboost_astray_is_refused(saved, tmp_path, name, valu
         (b"objective=binary sigmoid:1", b"objective=", "objective has no name"),
     ],
 )
-def test_a_text_that_ends_lightgbm_is_refused(saved, tmp_path, old, new, words):
+def test_a_text_that_would_end_lightgbm_is_refused(saved, tmp_path, old, new, words):
     files = saved["lightgbm"]
     text = files["model.txt"]
     assert old in text
@@ -85,7 +85,7 @@ def test_a_text_that_ends_lightgbm_is_refused(saved, tmp_path, old, new, words):
     _refused(tmp_path, {**files, "model.txt": b"\n".join(lines)}, words)
 
 
-def test_trees_in_circles_are_refused(saved, tmp_path):
+def test_a_tree_with_a_cycle_is_refused(saved, tmp_path):
     from opboost.boosting.model_validation import check_tree
 
     check_tree([1, -1, -1], [2, -1, -1], [0, 0, 0], 1)
@@ -98,7 +98,7 @@ def test_trees_in_circles_are_refused(saved, tmp_path):
 
 
 @pytest.mark.parametrize("booster", ["gbdt", "hist-gbdt"])
-def test_a_tree_that_leads_scikit_learn_astray_is_refused(saved, tmp_path, booster):
+def test_a_tree_that_would_crash_scikit_learn_is_refused(saved, tmp_path, booster):
     import skops.io as sio
 
     from opboost.boosting.sklearn_backend import TREE_TYPES, trees_of

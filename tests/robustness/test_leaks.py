@@ -99,7 +99,7 @@ def test_the_search_finds_every_form_in_every_container(container):
         assert form in found, form
 
 
-def test_the_search_finds_what_frames_of_http_cut_apart():
+def test_the_search_finds_a_value_that_http_frames_cut_apart():
     text = ID.encode()
     frames = b"".join(
         len(part).to_bytes(3, "big") + b"\0\0" + stream.to_bytes(4, "big") + part
@@ -141,7 +141,7 @@ def test_a_value_is_shown_at_a_terminal_and_only_its_row_elsewhere():
     )
 
 
-def test_a_command_whose_words_go_to_a_file_tells_the_row_and_not_the_value(tmp_path):
+def test_a_message_that_goes_to_a_file_names_the_row_and_not_the_value(tmp_path):
     (tmp_path / "in.csv").write_text(f"age\n20\n{ODD_TEXT}\n")
     (tmp_path / "b.toml").write_text("[columns.age]\nbounds = [0, 9]\n[mechanism]\nepsilon = 1.0\n")
     done = ended(["opboost", "desensitize", "in.csv", "-c", "b.toml", "-o", "out.csv"], tmp_path)
@@ -150,7 +150,7 @@ def test_a_command_whose_words_go_to_a_file_tells_the_row_and_not_the_value(tmp_
     assert ODD_TEXT not in done.stdout + done.stderr
 
 
-def test_a_defect_does_not_print_what_it_was_about():
+def test_a_defect_does_not_print_the_value_that_caused_it():
     script = (
         "import opboost.cli as cli\n"
         f"def broken(): raise ValueError({json.dumps(ODD_TEXT)} + '!')\n"
@@ -163,7 +163,7 @@ def test_a_defect_does_not_print_what_it_was_about():
     assert ODD_TEXT not in done.stderr
 
 
-def test_a_defect_is_json_where_json_was_asked_for():
+def test_a_defect_is_json_if_json_is_requested():
     script = (
         "import sys\n"
         "import opboost.cli as cli\n"

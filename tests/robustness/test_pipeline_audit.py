@@ -23,7 +23,7 @@ from robustness.audits.pipeline_trial import (
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_all_that_leaves_a_sound_pipeline_stays_within_the_promise(name):
+def test_a_sound_pipeline_keeps_its_promise_in_everything_that_it_sends(name):
     found = audit(SOUND[name], SOME_RECORDS)
     assert found.finding is None
     assert 0.999 < found.worst <= 1  # and the audit sees the whole loss

@@ -20,7 +20,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_every_column_takes_as_many_random_words(name):
+def test_every_column_takes_the_same_number_of_random_words(name):
     rows = 20_000  # more than one chunk
     taken = words_taken(ALONE[name], rows)
     assert len(taken) >= 3
@@ -41,15 +41,15 @@ def test_a_draw_that_depended_on_the_data_would_be_seen():
     assert len(set(taken.values())) > 1
 
 
-def test_which_columns_a_row_releases_takes_as_many_words_whatever_it_holds():
+def test_choosing_the_columns_of_each_row_takes_the_same_number_of_words():
     rng = CountedRng()
     op.Budget.sampled(2).drawn(5000, 3, rng)
     assert rng.counts == {"words": 15_000, "further": 0}
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_slow_path_of_a_table_is_as_likely_from_every_cell(name):
-    """Whatever the cell, exactly one of the 2**48 coins of a cell and column is undecided."""
+def test_the_slow_path_of_a_table_is_equally_likely_for_every_cell(name):
+    """In each column of each cell, exactly one of the 2**48 coins is undecided."""
     distribution = TABLES[name]
     alias, up = distribution.alias, distribution.alias.column_bits
     columns, cells = 1 << up, distribution.inputs.size

@@ -12,7 +12,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def browser() -> str:
-    """Return the browser's command, or skip the test that needs one with a reason."""
+    """Return the browser's command; without a browser, skip the test and say why."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(

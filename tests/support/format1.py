@@ -38,7 +38,7 @@ UNBOUNDED = 2**62
 class Column:
     """A column of a release: its charge in billionths, and the width of its draws.
 
-    ``declared`` is its declaration in the file, which answers about a person need.
+    ``declared`` is its declaration in the file; answers about a person need it.
     """
 
     attribute: str
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass
 class OldLedger:
-    """Writes the entries and blocks that it is given, and remembers nothing itself."""
+    """A ledger of version 0.1.0 with the entries and blocks that a test gives it."""
 
     home: object
     secrets: list[bytes] = field(default_factory=lambda: [secrets.token_bytes(32)])
@@ -137,7 +137,7 @@ class OldLedger:
         """Draw for some rows.
 
         ``cells`` maps, for each column, the IDs to draw to a value and a draw; ``chosen`` maps each
-        ID to the columns that its row sends.  With ``part``, the draws are kept elsewhere.
+        ID to the columns that its row sends.  With ``part``, the draws are stored elsewhere.
         """
         blocks, about = [], (reservation, self.key_name)
         if chosen:
@@ -178,13 +178,13 @@ class OldLedger:
         return "noise", row
 
     def commit(self, reservation, job="1", to="bank", **more):
-        """End a release; return the number and hash that a receipt would contain."""
+        """End a release; return the entry's number and hash, as a receipt would state them."""
         figures = {"rows": 0, "new_cells": 0, "old_cells": 0}
         body = {"reservation": reservation, "job": job, "recipient": to, **figures, **more}
         return self.append("commit", body)
 
     def marks(self):
-        """Return the last row numbers of charges and noise."""
+        """Return the number of the last row of charges, and of noise."""
         with closing(sqlite3.connect(self.file)) as db:
             return [
                 db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]

@@ -23,8 +23,8 @@ CALLS = ("fsync", "replace", "rename", "link", "unlink", "rmdir", "chmod")
 def killed_at_every_step(work, home, places):
     """Return copies of ``home`` in each of which ``work`` was killed at one step and run again.
 
-    ``work`` is a function of a test module that takes the copy's path.  It runs in processes of its
-    own, which are really killed.
+    ``work`` is a function of a test module that takes the copy's path.  It runs in separate
+    processes, which are really killed.
     """
     command = [
         sys.executable,
@@ -58,7 +58,7 @@ def main(module, name, home, places):
 
 
 def in_child(work, place, step=0):
-    """Run in a process of its own, killed at the given step, if any; return its exit status."""
+    """Run in a child process, killed at the given step, if any; return its exit status."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -25,7 +25,7 @@ def family(process):
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         try:
             children = task.read_text().split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has ended since
             continue
         for child in children:
             found += family(int(child))
@@ -47,7 +47,7 @@ def listeners(process):
         for handle in Path(f"/proc/{member}/fd").glob("*"):
             try:
                 name = str(handle.readlink())
-            except OSError:  # it was closed meanwhile
+            except OSError:  # it has been closed since
                 continue
             if name in sockets:
                 found.add(Listener(member, *sockets[name]))

@@ -61,7 +61,7 @@ def _programs() -> Path:
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """Run a server with an empty database, not as root, which PostgreSQL refuses."""
+    """Run a server with an empty database; not as root, because PostgreSQL refuses that."""
     programs = _programs()
     other = {"user": "nobody", "group": "nogroup", "extra_groups": []} if not os.geteuid() else {}
     with tempfile.TemporaryDirectory(prefix="opboost-pg-") as place, socket.socket() as probe:

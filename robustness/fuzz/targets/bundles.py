@@ -142,7 +142,7 @@ def _prepare_query(home: Path) -> FuzzDrill:
 
 
 def _prepare_receipt(home: Path) -> FuzzDrill:
-    """Prepare a receipt's certificate and signature, and a certificate alone."""
+    """Prepare a receipt's certificate and signature, and a certificate without a receipt."""
     folder, _ = _made(home)
     shop = read_identity(load_feature(folder / "shop" / "shop.toml").tls, "shop")
     good = shop.sign("20260102T030405Z-00000000", 3, bytes(32))

@@ -301,7 +301,7 @@ def test_the_checker_runs_alone_on_what_the_command_writes(tmp_path):
     assert (alone.returncode, alone.stderr) == (0, "")
     covered, clear = alone.stdout.splitlines()
     assert covered == "Every pair is covered. One person's record: 5"
-    assert clear == "Not covered: released as they are: id, name"
+    assert clear == "Not covered: columns released without noise (id, name)"
     config.write_text(TOML.replace("columns.pay", "columns.wage"))
     with pytest.raises(ValueError, match="the TOML has other columns"):
         checker.check(out.read_text(), config.read_text())

@@ -58,7 +58,7 @@ def test_a_whole_file_says_what_it_means():
     assert region.mechanism == op.UnaryEncoding([1, 2, 3], 0.5)
     assert plan.public == ("note",)
     assert plan.drop == ("id",)
-    assert plan.guarantee().caveats == ("released as they are: note",)
+    assert plan.guarantee().caveats == ("columns released without noise (note)",)
 
 
 @pytest.mark.parametrize(

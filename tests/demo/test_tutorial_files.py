@@ -31,7 +31,7 @@ def test_the_files_are_those_that_the_page_shows(credit):
         assert (folder / name).read_text() == text, name
     for party in ("bank", "shop"):
         assert (folder / party / "job.toml").read_text() == shown["job.toml"]
-    assert "each feature party learns whom it shares with the label party" in shown["job.toml"]
+    assert "each feature party learns which of its people the label party has" in shown["job.toml"]
     assert {p for p in folder.rglob("*") if p.is_file()} == set(written)
 
 

@@ -110,7 +110,7 @@ def test_what_attacks_achieve_follows_from_the_total():
 @pytest.mark.parametrize(
     ("total", "said"),
     [
-        (3.0, "at a total of 4, the nearest measured total that is not smaller:"),
+        (3.0, "at a total of 4, the smallest measured total that is not below this model's:"),
         (4.0, "at a total of 4, the same as this model's:"),
         (17.5, "at a total of 16, the largest measured one; at this model's total attacks may"),
     ],

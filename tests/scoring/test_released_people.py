@@ -109,7 +109,7 @@ def test_somebody_who_is_not_there_is_a_404_without_the_id(made, capfd):
     status, found = post(app, "/score", {"rows": rows})
     assert status == 404
     assert found["error"].startswith(
-        "No stored release has a row about 2 of 3 people, first rows[1]."
+        "No stored release contains the person of rows[1]. People missing: 2 of 3."
     )
     _, _, metrics = ask(app, "GET", "/metrics")
     assert "C-9" not in json.dumps(found) + metrics + "".join(capfd.readouterr())

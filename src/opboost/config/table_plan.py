@@ -49,11 +49,11 @@ class Plan:
 
     def columns_guarantee(self) -> Joint:
         """Return the promise about the columns of one person's record."""
-        caveats = [f"released as they are: {', '.join(self.public)}"] if self.public else []
+        public = ", ".join(self.public)
         return Joint(
             {c.name: c.guarantee() for c in self.private},
             None if self.budget is None else self.budget.columns_per_row,
-            tuple(caveats),
+            (f"columns released without noise ({public})",) if self.public else (),
         )
 
     @property

@@ -84,14 +84,15 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         outside: What to do with values beyond the bounds, ``"clamp"`` or ``"raise"``; or a dict by
             column.
         missing: What to do with missing values; or a dict by column.  ``"raise"`` refuses them.  A
-            public constant takes their place.  With ``"symbol"``, "missing" is one more value that
-            a Window-map can report.  With ``op.Flag``, a noisy bit says whether a value is missing.
+            public constant, such as ``40``, replaces them.  With ``"symbol"``, "missing" is one
+            more value that a Window-map can report.  With ``op.Flag``, a noisy bit says whether a
+            value is missing.
         budget: ``op.Budget.record(4)`` limits what all columns together reveal about one person.
             The other budgets split the mechanism's level (its ε) over the columns.
         remainder: What to do with columns about which nothing is declared.  ``"raise"`` refuses
             them, and ``"drop"`` leaves them out.  ``"passthrough"`` releases them without noise.
-            ``"own"`` is for a party that holds both kinds: these columns are not released but stay
-            next to the released ones, so the guarantee has no caveat about them.
+            ``"own"`` is for a party that also trains on columns of its own: these are not released
+            but stay next to the released ones, so the guarantee has no caveat about them.
         noise_rng: ``None`` draws cryptographic noise.  ``op.SeededRng(7)`` draws the same noise in
             each run, which protects nobody: ``guarantee_`` then reads ``none: seeded``.
 
@@ -432,7 +433,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         def chosen(count: int) -> BoolArray | None:
             return columns_sent(budget, lambda: cell_words(count, len(names), rng), names)
 
-        if not rng.secure:  # each call restarts a seeded stream: pieces would repeat the choices
+        # Each call restarts a seeded stream, so every piece of rows would get the same choices.
+        if not rng.secure:
             return chosen(rows)
         sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]
         blocks = [block for size in sizes if (block := chosen(size)) is not None]

@@ -93,7 +93,7 @@ class SettledColumns:
         """Return what no guarantee covers: bounds from the data, and columns without noise."""
         caveats = [f"bounds of {name!r} were taken from the data" for name in self.inferred]
         if self.others and self.remainder == "passthrough":
-            caveats.append(f"released as they are: {', '.join(map(str, self.others))}")
+            caveats.append(f"columns released without noise ({', '.join(map(str, self.others))})")
         return tuple(caveats)
 
 

@@ -45,7 +45,7 @@ class Guard:
         self._app, self._token, self._hosts = app, token.encode(), frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse with one sentence."""
+        """Answer a request, or refuse it with status 403 and the reason."""
         if scope["type"] != "http":
             return
 

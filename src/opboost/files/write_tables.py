@@ -33,7 +33,7 @@ def appearing(target: Path, *, folder: bool) -> Iterator[Path]:
     """
     check_new(
         target,
-        "A second release of the same rows adds to the first. "
+        "A second release of the same rows would reveal more about the same people. "
         "Send the one you have, or give another name.",
     )
     with atomic_files.placing(target, folder=folder, alone=True) as partial:

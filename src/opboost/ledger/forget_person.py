@@ -1,7 +1,8 @@
 """Erase what the ledger remembers about one person, and leave a tombstone.
 
-A tombstone is the person's handle.  Later releases send nothing about that person and charge
-nothing, in every period and under every key (:class:`~opboost.ledger.lookup.Lookup`).
+A tombstone holds the person's handle, a keyed one-way function of the ID.  Later releases send
+nothing about that person and charge nothing, in every period and under every key
+(:class:`~opboost.ledger.lookup.Lookup`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
     """Remove a person's records from all runs, and leave a tombstone; the caller holds the lock.
 
     ``person`` is an ID as the ledger spells it; an unknown person gets a tombstone as well.
-    ``outputs`` are the new digests of stored releases from which a row was removed, by release.  A
+    ``outputs`` maps each stored release from which a row was removed to its new digest.  A
     second call finishes an interrupted one, and adds no entry if nothing is left to do.
     """
     ledger.clear(wipe=True)
@@ -79,7 +80,8 @@ def kept_files(ledger: Ledger) -> list[Path]:
 def remove_kept(ledger: Ledger) -> int:
     """Remove the kept ledger of version 0.1.0 as a whole, and return how many files it had.
 
-    It names people by the spelling of their IDs at that time, so one person cannot be found in it.
+    It stores hashes of IDs as they were spelt at that time.  Another spelling has another hash, so
+    a search for one person may fail.
     """
     files = kept_files(ledger)
     for path in files:

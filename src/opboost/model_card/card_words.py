@@ -45,7 +45,7 @@ def attack_sentences(card: Card) -> list[str]:
     if found is None:
         return ["Nothing bounds linkage: anybody with a table of true columns may find the person."]
     bound = card.attacks()["linked_at_most"]
-    which = "the nearest measured total that is not smaller"
+    which = "the smallest measured total that is not below this model's"
     if found.total < card.total:
         which = "the largest measured one; at this model's total attacks may achieve more"
     elif found.total == card.total:

@@ -162,10 +162,10 @@ class Choice:
 class Joint:
     """The promise about a whole record: bounds add over the attributes.
 
-    With ``columns_per_row``, each row releases only this many randomly chosen columns, so only this
-    many of the largest bounds add.  ``choices`` say the same for several parties: each row releases
-    ``count`` of the columns that a choice names.  ``covers`` says what the total counts besides one
-    release, ``caveats`` what it does not count.
+    If ``columns_per_row`` is k, each row releases k columns, chosen at random, so the total adds up
+    only the k largest bounds.  ``choices`` say the same for several parties: each row releases
+    ``count`` of the columns that a choice names.  If the total is that of several releases,
+    ``covers`` says so.  ``caveats`` lists what the total does not count.
 
     >>> from opboost import DLDP, Domain
     >>> age, pay = DLDP(0.64, Domain(1, 10)), DLDP(0.32, Domain(1, 10))

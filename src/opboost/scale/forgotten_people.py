@@ -25,7 +25,7 @@ Gone = Callable[[pa.LargeBinaryArray], BoolArray]
 
 
 def hide(folder: Path, number: int, columns: Sequence[str], gone: Gone) -> int:
-    """Empty some columns of a part in the rows of forgotten people; return the number of rows.
+    """Remove the values of some columns in rows of forgotten people; return the number of rows.
 
     While a part is rewritten, it has no receipt: after a kill, the next run makes it again.
     """

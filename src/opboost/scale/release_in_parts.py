@@ -133,7 +133,7 @@ class ReleaseInParts:
     def __enter__(self) -> ReleaseInParts:
         check_new(
             self.target,
-            "A second release of the same rows adds to the first. "
+            "A second release of the same rows would reveal more about the same people. "
             "Send the one you have, or give another name.",
         )
         with ExitStack() as stack:
@@ -215,9 +215,9 @@ class ReleaseInParts:
 
     def _waiting(self, error: PrivacyError) -> PrivacyError:
         return PrivacyError(
-            f"{error} The parts and the secret of their noise stay in {self.folder}: run the same "
-            "command again once the ledger accepts the release. To abandon the release, or to use "
-            "another table or configuration, remove that folder."
+            f"{error} The parts, and the secret from which their noise is derived, stay in "
+            f"{self.folder}: run the same command again once the ledger accepts the release. To "
+            "abandon the release, or to use another table or configuration, remove that folder."
         )
 
     def commit(self) -> Manifest:
@@ -285,7 +285,7 @@ class ReleaseInParts:
         return Manifest(self.id, total, str(promise), promise.total, parts, noise, per_row)
 
     def _hide_forgotten(self) -> int:
-        """Empty the released cells in rows of forgotten people; return the number of these rows."""
+        """Remove the released values of forgotten people; return the number of their rows."""
         if self._charge is None or not len(self._charge.ledger.tombstones()):
             return 0
         names = [str(n) for c in self._plan.private for n in c.release_names()]
@@ -295,7 +295,7 @@ class ReleaseInParts:
     def _pay(self, manifest: Manifest, hidden: int) -> None:
         """Charge each person once, unless an earlier run of this release has charged everybody.
 
-        ``hidden`` is the number of rows that were emptied because they belong to forgotten people.
+        ``hidden`` is the number of rows whose values were removed because a person was forgotten.
         """
         if self._charge is None or charged(manifest, self._charge.ledger):
             return

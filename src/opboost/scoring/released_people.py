@@ -150,8 +150,8 @@ class ReleasedPeople:
                 place, many = int(np.argmax(rows == ABSENT)), int((rows == ABSENT).sum())
                 raise RequestRefused(
                     NOT_THERE,
-                    f"No stored release has a row about {many} of {len(keys)} people, first "
-                    f"rows[{place}]. Leave them out, or ask their party to release them.",
+                    f"No stored release contains the person of rows[{place}]. People missing: "
+                    f"{many} of {len(keys)}. Leave them out, or ask their party to release them.",
                 )
             found |= {c.private.name: c for c in rows_of(people.columns, rows)}
         return [found[c.name] for c in self._estimator.private_columns_]

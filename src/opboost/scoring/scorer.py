@@ -31,7 +31,8 @@ class Scorer:
     Args:
         estimator: A fitted classifier or regressor.
         name: The model's name over HTTP.
-        released: Stored releases whose people to score, instead of rows with raw values.
+        released: Stored releases.  With these, a request names people by ID, and their private
+            columns are read from these releases.
         unknown: Whether to refuse an undeclared category, or to treat it as missing.
 
     >>> import numpy as np, pandas as pd, opboost as op
@@ -100,7 +101,7 @@ class Scorer:
             }
             matrix = self._model.layout.plain_matrix(prepared, own, self._floats)
             return self._scores(self._model.of_matrix(matrix))
-        except DataError as error:  # error.logged holds no value
+        except DataError as error:  # unlike str(error), error.logged never quotes a value
             raise RequestRefused(DOES_NOT_FIT, error.logged) from None
 
     def warm_up(self) -> None:

@@ -94,7 +94,8 @@ class LabelParty:
         rows: ``"common"`` trains on the rows that all parties have.  ``"mine"`` trains on all rows
             of the label party; if a party does not know a person, its columns count as not sent.
             That assumes that absence says nothing about the label.  Feature parties must agree to
-            it (``op.FeatureParty(rows="mine")``): each learns whom it shares with the label party.
+            it (``op.FeatureParty(rows="mine")``): each learns which of its people the label party
+            has.
         presence: With ``rows="mine"``: whether the model gets a column (``"known to shop"``) that
             says whether a feature party knows the person.  Use it if absence does say something
             about the label.

@@ -98,7 +98,10 @@ class AdmittedCall:
         self._account = ""
 
     def __enter__(self) -> str:
-        """Return the caller's name; if it may not take the step, raise before reading the call."""
+        """Return the caller's name.
+
+        A caller that must not take this step, or has too many calls open, is refused.
+        """
         admission = self._admission
         try:
             party = admission.named(self._context)
@@ -147,7 +150,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _told(error: BaseException, why: str) -> flight.FlightError:
-    """Return the error for a refused caller; it may retry if it only has to log in."""
+    """Return the error to send; an unauthenticated caller can log in and repeat its call."""
     if isinstance(error, NotLoggedInError):
         return flight.FlightUnauthenticatedError(why)
     return flight.FlightServerError(why)
@@ -166,7 +169,7 @@ class HeaderFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 class _Headers(flight.ServerMiddleware):  # type: ignore[misc]
-    """A call's session and, in plaintext on loopback, the name that its sender claims."""
+    """A call's session, and the name that its sender claims (used only without TLS)."""
 
     def __init__(self, claimed: str, session: str) -> None:
         self.claimed, self.session = claimed, session

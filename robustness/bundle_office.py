@@ -55,7 +55,7 @@ class Office:
         return self.written(LABEL_PARTY, "align", *more)
 
     def sent_back(self, verb, sent):
-        """Return each feature party's answer to its bundle with this verb."""
+        """Return each feature party's answer to its bundle with this command."""
         return [self.written(party, verb, bundle)[LABEL_PARTY] for party, bundle in sent.items()]
 
     def queries(self, sent):

@@ -7,7 +7,7 @@ import typer.testing
 from opboost import cli
 from opboost.errors import OpBoostError, exit_status
 
-# Typer would build all verbs again for every call, which takes longer than most verbs.
+# Typer would build all commands again for every call, which takes longer than most commands.
 typer.testing._get_command = lru_cache(maxsize=1)(typer.main.get_command)  # type: ignore[attr-defined]
 
 

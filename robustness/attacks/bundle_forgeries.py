@@ -95,7 +95,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Forgery:
-    """A forged bundle, the party and the verb that receive it, and the sentence that refuses it."""
+    """A forged bundle, the party and command that receive it, and the sentence that refuses it."""
 
     name: str
     make: Callable[[Carrier], Path]

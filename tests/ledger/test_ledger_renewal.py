@@ -211,7 +211,7 @@ def test_the_verb_says_what_a_renewal_means(home):
         CONFIG.replace("[mechanism]", f"cap_person = {total}\n[mechanism]")
     )
     out = run("ledger", "renew", "-c", home / "b.toml")[1]
-    assert "would then be refused: all together." in out
+    assert "It may exceed the cap on 'all together', and would then be refused." in out
     assert desensitized(home, "2.csv")[0] == 3
 
 

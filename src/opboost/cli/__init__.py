@@ -1,4 +1,4 @@
-"""The command line: one file per verb, which parses arguments, calls the library and prints.
+"""The command line: one file per command, which parses arguments, calls the library and prints.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused for privacy, 4 peer or TLS, 5 data does not fit.
 """

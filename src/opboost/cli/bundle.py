@@ -91,7 +91,7 @@ def align(
 
 
 def _feature_verb(verb: str, help: str) -> None:
-    """Add a verb with which a feature party answers one bundle of the label party."""
+    """Add a command with which a feature party answers one bundle of the label party."""
 
     @bundle.command(verb, help=help)
     def run(

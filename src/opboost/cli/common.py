@@ -1,4 +1,4 @@
-"""What the verbs share: options, output formats, messages and progress bars."""
+"""What the commands share: options, output formats, messages and progress bars."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def echo(text: object) -> None:
 
 
 def record_line(total: float) -> str:
-    """Return the last line that a verb prints after a release: the most revealed about one person.
+    """Return a command's last line after a release: the most revealed about one person.
 
     >>> record_line(4.0)
     "One person's record: at most 4."
@@ -127,7 +127,7 @@ def warn_of_total(total: float) -> None:
 
 
 def echo_promise(promise: object) -> None:
-    """Print a promise column by column, without the total, which is the verb's last line."""
+    """Print a promise column by column, without the total, which is the command's last line."""
     lines = str(promise).split("\n")
     echo("\n".join(line for line in lines if not line.startswith("one person's record: ")))
 

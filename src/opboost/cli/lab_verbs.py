@@ -1,4 +1,4 @@
-"""The verbs that come with the distribution ``opboost-lab``: reproduce, bench, data."""
+"""The commands that come with the distribution ``opboost-lab``: reproduce, bench, data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.main import get_group
 from opboost.errors import ParameterError
 
 GROUP = "opboost.verbs"
-"""The entry point group under which a distribution lists the verbs that it adds."""
+"""The entry point group under which a distribution lists the commands that it adds."""
 
 LAB_VERBS = {
     "reproduce": "Reproduce the paper's tables and figures",
@@ -22,20 +22,20 @@ LAB_VERBS = {
 
 
 class VerbsAndLab(TyperGroup):
-    """The verbs of the product and those of the lab.
+    """The commands of the product and those of the lab.
 
     The lab's verbs are looked up only for one of them, or for the list of all verbs, because the
     lookup searches all installed distributions.
     """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the verb of this name, or None."""
+        """Return the command of this name, or None."""
         if cmd_name not in self.commands:
             self._find_lab()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all verbs."""
+        """Return the names of all commands."""
         self._find_lab()
         return super().list_commands(ctx)
 
@@ -46,7 +46,7 @@ class VerbsAndLab(TyperGroup):
 
 
 def _add_lab_verbs(app: typer.Typer) -> None:
-    """Add the lab's verbs; in place of missing ones, add commands that say how to install them."""
+    """Add the lab's commands; in place of missing ones, add some that say how to install them."""
     from importlib.metadata import entry_points  # which also imports a parser of mail headers
 
     installed = {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -81,7 +81,8 @@ def renew(
         f"periods. The next release with {config.name} adds at most {ahead.next:g} for each person."
     )
     if ahead.beyond:
-        typer.echo(f"It may exceed a cap, and would then be refused: {', '.join(ahead.beyond)}.")
+        caps = ", ".join(map(repr, ahead.beyond))
+        typer.echo(f"It may exceed the cap on {caps}, and would then be refused.")
     if wanted == "redraw":
         typer.echo("Changed values are drawn again, so the loss has no bound over time.")
 

@@ -266,7 +266,7 @@ def load_label(path: Path) -> LabelConfig:
 
 
 def _check_role(config: ColumnsConfig, path: Path, *, label: bool) -> None:
-    """Refuse the file of a party in the other role, and name the verb for it."""
+    """Refuse the file of a party in the other role, and name the command for it."""
     if config.party is None:
         return
     name, job = config.party.name, load_job(path.parent / config.party.job)

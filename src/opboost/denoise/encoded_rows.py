@@ -28,8 +28,8 @@ Table = np.ndarray[Any, np.dtype[np.float32]]
 
 
 Line = int | tuple[tuple[int, int], tuple[int, int]]
-"""How many of a column's states are ordered, counted from the first.  For a pair of columns, it
-is that number and the number of states of each of the two."""
+"""How many of a column's states are ordered, counted from the first.  For a pair of columns: for
+each of the two, this number and the number of its states."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,7 +39,7 @@ MIN_SELECTION_ROWS = 10_000
 """In larger tables, model selection uses at least this many rows."""
 
 SELECTION_CELLS = 200_000
-"""It uses more rows if they send fewer cells than this in all: such rows reveal little."""
+"""Model selection uses more rows while these send fewer cells than this: they reveal little."""
 
 MANY_ROWS = 1_000_000
 """Above this many rows, the rows for model selection are picked without permuting all of them."""
@@ -110,8 +110,8 @@ def fit(
 ) -> Denoiser:
     """Choose a model and fit it.
 
-    Held-out noisy rows choose the smoothing over labels, the number of steps and the number of
-    classes: those under which they are likeliest.  If model selection used all rows and chose
+    The smoothing over labels, the number of steps and the number of classes are those under which
+    held-out noisy rows are likeliest.  If model selection used all rows and chose
     several classes, ``members`` models are then fitted to them from different starts.  In larger
     tables, a few steps on all rows refine the chosen model instead.  With ``spread``, workers of a
     cluster pass over the rows.  A step costs time linear in rows × columns × classes, and memory of

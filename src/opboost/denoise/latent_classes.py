@@ -25,7 +25,7 @@ MAX_LANES = 128
 """At most this many pmfs of a column are fitted together, so that their tables stay in cache."""
 
 FLOOR = 1e-3
-"""The chances of rarer outputs are scaled as if they had this chance, to keep products finite."""
+"""For scaling, rarer outputs count as if they had this chance, so that products stay finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -224,7 +224,7 @@ def _shrunk(u, size, law, kappa, pmf, whole):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy", inline="always")
 def _smoothed(pmf, law, inverse, line, share, u, whole):  # type: ignore[no-untyped-def]
-    """Pull the ratio of each cell to the parent's towards its neighbours' ratios along a line.
+    """Pull each cell's ratio (to the parent's cell) towards the ratios of its neighbours on a line.
 
     Where the noise matrix tells neighbours apart, the next step pulls the ratio back.  Where it
     does not, the pmf keeps the parent's shape from one cell to the next.

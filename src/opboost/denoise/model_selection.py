@@ -24,7 +24,7 @@ SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
 """How much a row counts for each other class, if groups have no order."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
-"""How far each step pulls the ratio of a cell to its whole column's towards its neighbours'."""
+"""How far each step pulls a cell's ratio (to the whole column) towards those of its neighbours."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
 """The steps before each evaluation on the held-out rows, for one class per group."""
@@ -161,8 +161,8 @@ class _Looks:
     def smoothest(self, j: int, folds: Sequence[Table]) -> tuple[int, int]:
         """Return a column's look and way: the largest acceptable smoothing, then the most steps.
 
-        A candidate is acceptable if it is worse than the best by no more than the error of the
-        difference allows.  Too few steps leave groups more alike than they are.  This bias has the
+        A candidate is acceptable if its score is at most ``SLACK_ERRORS`` standard errors below
+        the best.  Too few steps leave groups more alike than they are.  This bias has the
         same direction in every column, so it does not cancel over columns.
         """
         looks = self.score[:, :, j].argmax(axis=0)

@@ -95,7 +95,7 @@ class Declarations:
                 _of(self.mapping, name, "cells"),
             )
         except ParameterError as error:
-            if inferred:  # its words show the bounds, which are not public
+            if inferred:  # the error's message shows the bounds, and these are not public
                 raise ColumnError(
                     name, "cannot be set up with bounds from the data", detail=str(error)
                 ) from None

@@ -1,4 +1,4 @@
-"""The choice as TOML, which ``opboost certify`` and all other verbs read."""
+"""The choice as TOML, which ``opboost certify`` and all other commands read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record plan as TOML, which ``opboost plan`` and all other verbs read."""
+"""A record plan as TOML, which ``opboost plan`` and all other commands read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain of entries: an append-only SQLite file that authenticates each entry with the last.
+"""The chain of entries: an append-only SQLite file; each entry authenticates those before it.
 
 An entry's hash is ``HMAC(key, previous hash, number, time, kind, body)``; a body names the
 SHA-256 of each file that was written with it.  So a single changed bit anywhere fails
@@ -133,7 +133,7 @@ class Chain:
         return self._db.in_transaction
 
     def last_of(self, *kinds: str) -> int:
-        """Return the last number of entries of some kinds now, even within :meth:`reading`."""
+        """Return the number of the newest entry of these kinds now, even within :meth:`reading`."""
         marks = ", ".join("?" * len(kinds))
         wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
         try:

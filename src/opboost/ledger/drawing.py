@@ -199,9 +199,9 @@ class Drawing:
         """Return whether the ledger could refuse some people; if not, IDs need no early check.
 
         If a cap is set, the ledger could refuse people as soon as it has recorded a release.
-        Without a cap, it could if a release of this period was made in parts, since the ledger does
-        not hold those draws.  With a record plan, it also could if a single attribute was renewed,
-        or if a release of this period had different columns.
+        Without a cap, it could refuse people in three cases: a release of this period was made in
+        parts, so that the ledger does not hold its draws; or there is a record plan, and a single
+        attribute was renewed or a release of this period had different columns.
         """
         ledger = self._ledger
         if ledger.caps != Caps():

@@ -11,13 +11,13 @@ HANDLES_PER_GROUP = 32
 """The expected number of handles in a group; the index holds where each group begins."""
 
 MAX_GROUP_BITS = 20
-"""At most this many bits of the first word group handles, which makes an index of 8 MB."""
+"""The most bits of the first word by which handles are grouped; the index then takes 8 MB."""
 
 
 def rough_order(handles: Words) -> IntArray:
     """Return an order that puts handles with the same first bits next to each other.
 
-    Only two bytes are compared, which numpy sorts by counting, in a tenth of the time.
+    Only two bytes are compared: numpy sorts these by counting, in a tenth of the time.
     """
     return np.argsort((handles[:, 0] >> np.uint64(48)).astype(np.uint16), kind="stable")
 

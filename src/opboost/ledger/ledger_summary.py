@@ -119,7 +119,7 @@ def _check_named(what: str, wanted: str | None, known: set[str]) -> None:
 
 
 class _Events:
-    """Lines that later entries complete.
+    """The lines of the summary; a later entry can complete the line of an earlier one.
 
     Reservations that were not finished before the entry ``migrated`` count as spent.
     """

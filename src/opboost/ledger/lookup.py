@@ -26,7 +26,7 @@ class Wanted:
     width: int
 
     def stored(self, *, tagged: bool) -> RunColumn:
-        """Return the run's column that stores it."""
+        """Return the column of a run that stores these draws."""
         return RunColumn(self.attribute, self.mechanism, self.amount, self.width, tagged)
 
 

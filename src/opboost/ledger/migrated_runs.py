@@ -293,7 +293,7 @@ def _columns(reserved: dict[str, Any], pieces: list[Piece]) -> list[RunColumn]:
 
 
 def _by_column(columns: Sequence[RunColumn], piece: Piece) -> list[tuple[int, Block]]:
-    """Return the blocks of a piece with their column's number, which means nothing for a choice.
+    """Return the blocks of a piece with their column's number (meaningless for a choice).
 
     Columns are in order, and a column's charge comes before its noise.
     """

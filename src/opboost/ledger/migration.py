@@ -80,7 +80,7 @@ def migrate(
     are not among them, the migration is refused, or leaves them out with ``leave_out_unknown``.  A
     kill leaves either the old ledger or the new one.
 
-    Cost: memory of a few hundred bytes per person; disk for the new ledger twice.
+    Cost: memory of a few hundred bytes per person; disk for two copies of the new ledger.
     """
     KeyFile.check_place(key, folder)
     if not (folder / CHAIN_FILE).exists():

@@ -52,7 +52,7 @@ class NewRun:
         return self.path.with_name(f"{int(self.path.name) + 1:06d}")
 
     def see(self, handles: Words) -> None:
-        """Note people without a record in the run; they must not occur again either."""
+        """Note people who get no record in the run, so that repeats of them are found, too."""
         self._seen.add(handles)
 
     def add(
@@ -65,7 +65,8 @@ class NewRun:
     ) -> None:
         """Write records for people for whom something is newly decided.
 
-        Of the others, the look-up counts repeats if they are ``recorded``; the rest are noted here.
+        The others get no record.  The look-up counts repeats of those who are ``recorded``; this
+        method notes the rest for :meth:`check_seen`.
         """
         some = decided.any(axis=1)
         if some.all():

@@ -31,7 +31,7 @@ class Cell:
     """One column of a release, for one person.
 
     ``amount`` is the charge for the draw; ``charged`` is what this release added to the person's
-    total, which is nothing if it repeated an earlier draw.  ``output`` is the noisy value by the
+    total: nothing, if it repeated an earlier draw.  ``output`` is the noisy value by the
     name of its released column, None if the ledger does not hold it; ``means`` says it in words.
     """
 

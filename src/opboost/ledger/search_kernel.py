@@ -18,7 +18,7 @@ _BLOCK = 64
 
 @njit(cache=True, nogil=True)
 def index_handles(known, shift, starts):  # type: ignore[no-untyped-def]
-    """Write where each group of handles begins to ``starts``, and their count at its end.
+    """Fill ``starts``: where each group of handles begins and, at the end, how many handles exist.
 
     ``known`` are pairs of words, sorted by the first.  A group is those with the same first word
     after a right shift by ``shift`` bits.
@@ -33,7 +33,7 @@ def index_handles(known, shift, starts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find(known, starts, shift, wanted, order, places):  # type: ignore[no-untyped-def]
-    """Write the position of each ``wanted`` pair of words in ``known``, or -1, to ``places``.
+    """Fill ``places``: the position in ``known`` of each ``wanted`` pair of words, or -1.
 
     ``starts`` is the result of :func:`index_handles` for ``known``.  Handles are uniform, so the
     search begins where a uniform handle is expected within its group, a few steps away.  ``order``

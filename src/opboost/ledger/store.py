@@ -35,7 +35,7 @@ UNITS_PER_EPSILON = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
 UNBOUNDED = 2**62
-"""The amount spent once anything was released without a bound (Local-map reveals the run)."""
+"""The amount that a release without a bound spends (Local-map reveals the run)."""
 
 REWRITTEN = ("rotate", "merge", "forget")
 """The kinds of entries that rewrite runs."""
@@ -280,7 +280,7 @@ class Ledger:
 
     @property
     def storage_key(self) -> Key:
-        """The key that encrypts the stored names: the newest key when they were last rotated."""
+        """The key that encrypts the stored names: the one that was newest at the last rotation."""
         name = next((e.body["to"] for e in self._reversed(*REWRITTEN)), None)
         name = name or self._reversed("open", "migrate")[0].key
         found = self._keys.named(name)

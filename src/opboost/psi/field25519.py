@@ -146,8 +146,8 @@ def _square(r, a):  # type: ignore[no-untyped-def]
 def _run(r, a, b, program):  # type: ignore[no-untyped-def]
     """Set ``r`` to register 2 after running a program with a and b in registers 0 and 1.
 
-    A step (d, x, y, times) sets register d to x times y, or to x squared this many times if not 0.
-    Each product is called in one place, since a compiler copies it to every call.
+    A step (d, x, y, times) sets register d to x times y if ``times`` is 0, and otherwise squares x
+    that many times.  Each product is called in one place, since a compiler copies it to every call.
     """
     work = np.empty((10, 10 * LANES), np.uint32)
     for i in range(a.shape[0]):

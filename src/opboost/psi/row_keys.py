@@ -21,7 +21,7 @@ Digests = np.ndarray[Any, np.dtype[np.uint8]]
 _DOMAIN = b"opboost row key 1\0"
 
 _PIECE_KEYS = 16_384
-"""Keys that are Python objects at a time, since these take several times their bytes."""
+"""How many keys are Python objects at a time; an object takes several times the key's bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Normalisation:
 
     @property
     def spelling(self) -> Spelling | None:
-        """The ledger's spelling that this equals; None if it equals neither of the two."""
+        """The ledger's spelling with the same rules: ``"canonical"``, ``"exact"`` or None."""
         if self == Normalisation(parts=self.parts):
             return "canonical"
         return "exact" if self == Normalisation.exact(self.parts) else None

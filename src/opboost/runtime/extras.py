@@ -12,7 +12,7 @@ from opboost.errors import MissingPackageError
 def needs_extra(extra: str, what: str) -> Iterator[None]:
     """Turn an import that fails inside the block into a sentence with the command that installs it.
 
-    ``what`` names the verb, function or parameter that needs the packages of ``extra``.
+    ``what`` names the command, function or parameter that needs the packages of ``extra``.
 
     >>> with needs_extra("plots", "A picture"):
     ...     import no_such_package

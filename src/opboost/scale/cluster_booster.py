@@ -156,7 +156,7 @@ def booster_of(section: BoosterSection) -> str | Booster:
 
 
 def _check_answer(what: str, address: str, places: list[str]) -> None:
-    """Refuse a cluster none of whose addresses accepts a connection."""
+    """Refuse a cluster if none of its addresses accepts a connection."""
     problem: Exception | None = None
     for place in places:
         parts = urlsplit(place)

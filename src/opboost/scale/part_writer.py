@@ -134,7 +134,7 @@ def part_path(folder: Path, number: int) -> Path:
 
 
 def purpose(column: PrivateColumn) -> tuple[str, str]:
-    """Return the key of a column's noise: its name, and all that its distribution depends on."""
+    """Return the part of a noise key that stands for the column: its whole declaration."""
     return "noise", _json(column_to_dict(column)).decode()
 
 

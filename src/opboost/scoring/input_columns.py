@@ -77,7 +77,7 @@ class InputColumn:
 
     @classmethod
     def of_own(cls, column: OwnColumn) -> InputColumn:
-        """Return a column of the label party; a category unseen in training sets no feature."""
+        """Return a column of the label party; it ignores categories that are new since training."""
         if column.categories is None:
             return cls(str(column.name), "number or date", True)
         return cls(str(column.name), "category", True, _in_json(column.categories), "pass")

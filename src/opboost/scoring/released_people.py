@@ -318,7 +318,7 @@ def _there(
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the rows that hold a released value; a forgotten person's row holds none.
 
-    If missing values are reported, a row of missing values may be such a report.
+    If a column can report missing values, a row of only missing values may hold such a report.
     """
     gaps = {name: [_gaps(out) for out in found] for name, found in columns.items()}
     plain = [g for c in wanted if c.flagged() is None for g in gaps[c.name]]

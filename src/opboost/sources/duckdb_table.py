@@ -54,7 +54,7 @@ class DuckDbTable(DatabaseTable):
         self.file = base / uri.path
 
     def stated_from(self, folder: Path) -> str:
-        """Return the URI for a TOML file in ``folder``, where relative paths start."""
+        """Return the URI for a TOML file in ``folder``; a relative path starts at that folder."""
         asked = self.uri.text.partition("?")[2]
         if Path(self.uri.path).is_absolute():
             return self.uri.text

@@ -39,7 +39,7 @@ def spread(column: ReleasedColumn, places: IntArray, rows: int) -> ReleasedColum
 
 
 def marked_absent(release: Sequence[ReleasedColumn]) -> list[ReleasedColumn]:
-    """Return one party's columns with the rows of which it sent nothing marked as absent."""
+    """Return one party's columns; rows about which the party sent nothing are marked as absent."""
     gaps = np.logical_and.reduce([_gaps(part) for c in release for part in c.parts])
     return [replace(column, absent=gaps) for column in release]
 

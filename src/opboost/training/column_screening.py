@@ -23,7 +23,7 @@ MAX_SENT_SHARE = 0.2
 """Tables whose columns are sent by more people than this keep all of them."""
 
 MIN_CHANCE = 0.5
-"""Columns whose chance of being useful is smaller are left out, unless none is more useful."""
+"""Columns with a smaller chance of being useful are left out, except for the most useful one."""
 
 LEFT_OUT = 0.0
 """The share of rows that is recorded for a column that is left out."""

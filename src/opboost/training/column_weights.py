@@ -129,7 +129,7 @@ def _evidence(score: ColumnScore, size: float, decay: float) -> float:
 
 
 def quantised(chances: Mapping[Hashable, float]) -> dict[Hashable, float]:
-    """Return weights of 1, 1/2, 1/4 or 1/8: the powers nearest to shares of the largest chance."""
+    """Divide chances by the largest one, and return the nearest of 1, 1/2, 1/4 and 1/8 for each."""
     largest = max(chances.values(), default=0.0)
     if largest <= 0:
         return dict.fromkeys(chances, 1.0)

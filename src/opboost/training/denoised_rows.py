@@ -47,16 +47,16 @@ PLENTY_OF_ROWS = 2_000_000
 """Above this many rows, one draw of each is trained on: there are enough rows to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""In smaller tables, at most this many held-out rows decide; each is guessed many times."""
+"""In small tables, at most this many held-out rows decide; each is guessed many times."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
 """In tables of at most this many cells, the model of noisy rows is trained during the fit."""
 
 LARGE_TABLE_ROWS = 100_000
-"""Above this many rows, about a third of the rows takes part in the decision ..."""
+"""A table with more rows is large: about a third of its rows takes part in the decision."""
 
 MAX_HELD_ROWS = 20_000
-"""... and up to this many of those decide."""
+"""In large tables, at most this many rows besides the held-out ones decide."""
 
 MAX_COMPARED_ROWS = 500_000
 """At most this many rows take part in the decision, picked at random from larger tables."""
@@ -380,8 +380,8 @@ def _row_weights(weight: FloatArray | None) -> FloatArray | None:
 def judges(part: Any) -> tuple[IntArray, IntArray]:
     """Return the rows that both models are trained on, and those that decide.
 
-    In large tables, these are more rows than the trial's model was fitted to: the more rows, the
-    better noisy rows do against draws, so few rows would favour draws too often.
+    In large tables, training uses more rows than the trial's model was fitted to.  With few rows,
+    draws would win too often: noisy rows gain more than draws from additional rows.
     """
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
     if len(part) <= LARGE_TABLE_ROWS:

@@ -183,8 +183,8 @@ class Layout:
     ) -> Matrix:
         """Return grid values without noise, followed by own features, for rows known in the clear.
 
-        ``floats`` is the type that the booster's library compares.  With 32-bit floats a number
-        counts as its rounding, so that the stock model in raw units sees the same cell.
+        ``floats`` is the type that the booster's library compares.  With 32-bit floats,
+        numbers are rounded first, so that the stock model in raw units sees the same cell.
         """
         return self.plain_matrix(prepared, [c.block(table) for c in self.own], floats)
 

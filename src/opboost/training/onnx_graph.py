@@ -45,7 +45,7 @@ class CategoryTable:
     Attributes:
         keys: The categories, all text or all whole numbers, with the gap if it may occur.
         features: A row of features for each key.
-        strict: Whether any other category is refused; otherwise it sets no feature.
+        strict: Whether any other category is refused; otherwise all its features are zero.
     """
 
     keys: tuple[Any, ...]

@@ -1,9 +1,9 @@
 """Choose how many rounds with the columns of feature parties to add to the trees of own columns.
 
-From few and very noisy rows, a booster learns relations that are not there, which would spoil the
-predictions of own columns.  So some rows that a party knows are held out, and the model gets the
-number of rounds with the lowest loss on them as released.  If the loss does not fall by more than
-1.5 standard errors, no round is added, and the model uses only own columns.
+From few and very noisy rows, a booster learns relations that are not there, and these would spoil
+the predictions of own columns.  So some rows that a party knows are held out, and the model gets
+the number of rounds with the lowest loss on these rows as released.  If the loss does not fall by
+more than 1.5 standard errors, no round is added, and the model uses only own columns.
 """
 
 from __future__ import annotations

@@ -73,9 +73,9 @@ def score_stored(
 ) -> Scored:
     """Score own columns, and all columns, on held-out rows.
 
-    ``problem`` is what the scored model learned from.  If that was draws, the other rows are
-    denoised again, because the draws knew the labels of held-out rows.  Cost: training on the
-    other rows, and with denoising as much disk space again as the draws take.
+    ``problem`` is what the scored model learned from.  If it learned from draws, the other
+    rows are denoised again, because those draws knew the labels of held-out rows.  Cost: training
+    on the other rows, and with denoising as much disk space again as the draws take.
     """
     assert settings.seed is not None
     split = split_rows(target, share, settings.seed)

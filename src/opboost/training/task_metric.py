@@ -40,7 +40,7 @@ def r2(y: np.ndarray[Any, Any], predicted: FloatArray) -> float:
 
 
 def roc_auc(y: np.ndarray[Any, Any], chances: FloatArray) -> float:
-    """Return bit for bit what scikit-learn's ``roc_auc_score`` does, which need not be loaded.
+    """Return what scikit-learn's ``roc_auc_score`` returns, bit for bit, without loading it.
 
     Points on a straight piece of the curve are left out, as scikit-learn does, because they change
     the rounding of the sum.

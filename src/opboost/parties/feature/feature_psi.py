@@ -158,8 +158,9 @@ class FeaturePsi:
     def lock(self, aligned: Aligned) -> Lock:
         """Save which rows are common, and return a lock that opens only with knowledge of them.
 
-        With bundles, this saves two of them.  The label party proves that it knows the rows by
-        opening the locked bundle, and its next bundle shows that it did (:meth:`opened`).
+        Without a lock, the proof would need two more bundles.  The label party proves that it knows
+        the rows by opening the locked bundle, and its next bundle shows that it did
+        (:meth:`opened`).
         """
         self._check_same(aligned)
         if not self._lock_file.exists():

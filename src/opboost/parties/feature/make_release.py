@@ -125,7 +125,8 @@ class ReleaseMaker:
     def rehearse(self, *, all_people: bool) -> None:
         """Refuse what the ledger would refuse of a future release; draw and write nothing.
 
-        Unless ``all_people`` of the table are to be released, refuse only if all are refused.
+        Without ``all_people``, only some of the table's people will be released, so refuse only if
+        the ledger would refuse every one of them.
         """
         drawing = self._drawing("rehearsal")
         drawing.rehearse(partial(self._refusable, drawing, None), all_people=all_people)

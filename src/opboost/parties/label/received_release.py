@@ -116,7 +116,7 @@ def _sent_by_all(
 def _absent(
     offer: ReceivedRelease, released: Mapping[Hashable, Sequence[CodedColumn]], rows: int
 ) -> BoolArray | None:
-    """Return the rows for which a party sent nothing; None if its schema announces all gaps."""
+    """Return the rows for which a party sent nothing; None if all its columns may report gaps."""
     columns = [(c.flagged() is not None, r) for c in offer.private for r in released[c.name]]
     gaps = [np.zeros(rows, bool) if r.missing is None else r.missing for _, r in columns]
     plain = [g for (flagged, _), g in zip(columns, gaps, strict=True) if not flagged]

@@ -27,9 +27,9 @@ from opboost.training.train_model import values_in
 Ask = Literal["auto", "all", "used", "always", "if-needed"]
 """Which values a party is asked for.
 
-``"all"`` asks for every value, and ``"used"`` for those of the model's cuts (``"always"`` is its
-older name).  ``"if-needed"`` asks for those of the cuts only if they are not known.  ``"auto"``
-asks for all values if they are known and few.
+``"all"`` asks for every value, and ``"used"`` (formerly ``"always"``) for the values behind the
+model's cuts.  ``"if-needed"`` is ``"used"`` if some of these values are not known; otherwise it
+asks for nothing.  ``"auto"`` is ``"all"`` if the values are known and few, otherwise ``"used"``.
 """
 
 MAX_VALUES_ASKED = 256
@@ -127,7 +127,7 @@ def split_values(
 
 
 def is_small(offer: ReceivedRelease) -> bool:
-    """Return whether a release contains its values, and few: then asking for all costs little.
+    """Return whether a release contains its values, and so few that asking for all costs little.
 
     A party that withholds values until it is asked (``codebook = "cuts"``) is asked only for those
     of the model's cuts.

@@ -381,8 +381,8 @@ class _Visit:
         """Call, and retry while the label party cannot be reached.
 
         Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds.
-        Each pause is a twentieth of the time waited so far, which delays short waits little and
-        limits the failed calls of long ones.
+        Each pause is a twentieth of the time waited so far.  So a short wait is delayed little, and
+        a long one makes few failed calls.
         """
         patience = min(most, self._config.limits.connect_seconds)
         since: float | None = None

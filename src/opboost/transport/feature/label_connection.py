@@ -32,7 +32,7 @@ _CHANNEL_OPTIONS = [
 """How gRPC itself retries (by default it waits a second after the first refusal), and how large a
 message it accepts.
 
-The minimum backoff is also the time that connecting may take, which is long on a slow line.  gRPC
+The minimum backoff is also the time limit for connecting, which takes long on a slow line.  gRPC
 checks after ten seconds of silence whether the other side still answers.  The label party holds a
 poll for less than that, so only a dead connection fails the check, and it is replaced.
 """

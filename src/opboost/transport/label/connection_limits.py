@@ -180,7 +180,7 @@ class ConnectionLimits:
 
         A client can open calls without naming a method.  The label server does not see such calls,
         but it can count their threads.  Close the connection without a known call that holds most
-        bytes, and the next one only after the threads of the last have had time to end.
+        bytes, and the next one only after the threads of the previous one had time to end.
         """
         if _threads() <= self._threads or now < self._pardoned:
             return

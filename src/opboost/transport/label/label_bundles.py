@@ -1,7 +1,7 @@
 """The label party's side of a job by bundles.
 
-Every verb does the same: it takes the bundles that arrived, continues the job until it needs more,
-and writes the resulting messages, one bundle for each feature party.
+Every command does the same: it takes the bundles that arrived, continues the job until it needs
+more, and writes the resulting messages, one bundle for each feature party.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class BundleJob:
         return None
 
     def outcome(self, written: tuple[Written, ...], reached: Reached | None) -> BundleOutcome:
-        """Return a verb's outcome: the bundles that it wrote, and the parties it waits for."""
+        """Return a command's outcome: the bundles that it wrote, and the parties it waits for."""
         if reached is None:
             return BundleOutcome(self.record.job, written, self._waiting(), None)
         return BundleOutcome(self.record.job, written, {}, reached.manifest)

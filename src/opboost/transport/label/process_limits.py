@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def limit_memory(megabytes: int) -> None:
-    """Limit the memory that this process may use in addition; allocations beyond that fail."""
+    """Limit how much more memory this process may use; allocations beyond that fail."""
     try:
         import resource
 

@@ -33,13 +33,13 @@ from opboost.transport.shared.tls import Identity
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the protocol: its number, and the verb and the side that write its bundle."""
+    """A step of the protocol: its number, and the command and the side that write its bundle."""
 
     number: int
     verb: str
     by_label_party: bool
     name: str = ""
-    """The content of the bundle, if the verb does not say it."""
+    """The content of the bundle, if the command does not say it."""
     place: str = ""
     """The step's number in messages, if it differs from ``number``."""
 
@@ -147,7 +147,7 @@ class BundleChain:
         return self._route(*numbers)[len(numbers) - 1] if numbers else None
 
     def next_verb(self, step: Step) -> str:
-        """Return the verb with which the recipient of a step continues."""
+        """Return the command with which the recipient of a step continues."""
         route = self._route(step.number)
         return next((s.verb for s in route[route.index(step) + 1 :]), "finish")
 

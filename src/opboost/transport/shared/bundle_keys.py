@@ -29,7 +29,7 @@ from opboost.transport.shared.tls import (
 )
 
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
-"""RFC 9180, base mode: a signature proves who sent a bundle, not the encryption."""
+"""RFC 9180 in base mode, which does not authenticate a sender: the bundle's signature does."""
 
 OVERHEAD_BYTES = 48
 """Bytes that encryption adds to a piece: the encapsulated key and the tag."""

@@ -67,11 +67,11 @@ class Written:
     recipient: str
     step: Step
     next: str
-    """The verb with which the recipient continues."""
+    """The command with which the recipient continues."""
 
     @property
     def options(self) -> str:
-        """The options that the verb needs besides its file and the bundle."""
+        """The options that the command needs besides its file and the bundle."""
         if self.next != "finish":
             return " --to DIR"
         return " --model MODEL --out FILE" if self.step.number == KEPT_BUNDLES else ""
@@ -113,7 +113,7 @@ def check_meeting(job: Job, *, continued: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The numbers of the steps that a verb takes, and of those that it writes.
+    """The numbers of the steps that a command takes, and of those that it writes.
 
     There are several of each if a pilot may come before the release.
     """
@@ -123,7 +123,7 @@ class Turn:
 
 
 def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
-    """Return what a verb does in a job with these steps."""
+    """Return what a command does in a job with these steps."""
     if verb == "finish":
         return Turn((steps[-1].number,), ())
     found = [

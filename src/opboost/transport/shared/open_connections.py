@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _RECEIVED, _LAST = 128, 52
-"""The offsets in Linux's ``struct tcp_info`` of bytes received, and milliseconds since the last."""
+"""Offsets in Linux's ``struct tcp_info``: bytes received, and milliseconds since the last."""
 
 Address = tuple[str, int]
 

@@ -1,1 +1,1 @@
-"""The verbs ``reproduce``, ``bench`` and ``data``, which this distribution adds to ``opboost``."""
+"""The commands that this distribution adds to ``opboost``: ``reproduce``, ``bench``, ``data``."""

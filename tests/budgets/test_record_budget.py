@@ -123,7 +123,7 @@ def test_a_radius_on_a_log_scale_is_reported_as_a_share():
 
 def test_a_plan_reads_the_total_first():
     text = str(plan_of(op.Budget.record(4)))
-    assert text.startswith("One person's record: at most 4. For any two records")
+    assert text.startswith("One person's record: at most 4. Replacing a person's record")
     for name in (*BOUNDS, *CATEGORIES):
         assert f"\n{name} " in text
 

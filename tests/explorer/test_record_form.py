@@ -78,8 +78,8 @@ def address():
 def test_a_first_visit_plans_a_total_of_four_for_eight_columns():
     part = pages.record_part(RecordForm.of({}))
     assert part.summary == (
-        "One person's record: at most 4. For any two records that a person could have, what these "
-        "columns send is at most e^4 ≈ 55 times as likely with one as with the other."
+        "One person's record: at most 4. Replacing a person's record with any other changes the "
+        "probability of any output of these columns by a factor of at most e^4 ≈ 55."
     )
     assert "For each person, 2 of 8 columns are sent" in part.html
     assert part.html.count("<td>25 %</td>") == 8

@@ -70,9 +70,9 @@ class Budget:
         """Return a budget that caps what is revealed about one person, over all columns.
 
         Args:
-            total: For any two records that a person could have, what the planned columns send,
-                missing values included, is at most e**total times as likely with one as with the
-                other.
+            total: Replacing a person's record with any other changes the probability of any
+                output of the planned columns by a factor of at most e**total, missing values
+                included.
             radius: The distance within which values cost proportionally less: a share of each
                 column's declared range, or a dict by column in raw units.  None is plain LDP.
             rows: The number of people, as you declare it; OpBoost does not count rows.

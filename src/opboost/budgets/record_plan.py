@@ -205,9 +205,9 @@ def meaning_of(total: float) -> str:
     shown = f"{odds:,.0f}" if odds >= 10 else f"{odds:.2g}"
     shown = shown if odds < 1e15 else f"{odds:.0e}"
     return (
-        f"One person's record: at most {total:g}. For any two records that a person could have, "
-        f"what these columns send is at most e^{total:g} ≈ {shown} times as likely with one as "
-        "with the other."
+        f"One person's record: at most {total:g}. Replacing a person's record with any "
+        "other changes the probability of any output of these columns by a factor of at most "
+        f"e^{total:g} ≈ {shown}."
     )
 
 

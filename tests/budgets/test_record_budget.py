@@ -136,7 +136,7 @@ def test_a_notebook_shows_the_table_to_sign():
     )
     assert [dict(zip(titles, line, strict=True)) for line in lines] == plan.table()
     assert [line[titles.index("radius")] for line in lines][:2] == ["9.125", "none"]
-    assert "at most e^4 ≈ 55 times as likely" in plan._repr_html_()
+    assert "at most e^4 ≈ 55." in plan._repr_html_()
     assert plan.choice() in plan._repr_html_()
     page = plan_of(op.Budget.record(4), {"<b>": (0, 1)}, {})._repr_html_()
     assert "&lt;b&gt;" in page

@@ -108,7 +108,7 @@ def write_manifest(
 def introduction(config: FeatureConfig) -> Hello:
     """Return a party's hello, with its record total if the job limits what the parties reveal.
 
-    Refuse a plan that alone reveals more than that limit.
+    Refuse a plan that reveals more than that limit by itself.
     """
     job, plan = config.job, config.plan
     check_job_record(plan, job.record, config.party.name)

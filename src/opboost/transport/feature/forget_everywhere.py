@@ -1,6 +1,6 @@
 """Forget one person everywhere that a feature party's ledger knows of.
 
-    check    the chain is complete, no job and no release is unfinished
+    check    the ledger's chain is complete, and no job or release is unfinished
     stage    stored releases are rewritten without the person's row (files/forget_rows.py)
     entry    one entry removes the person's records and leaves a tombstone (ledger/forget_person.py)
     remove   new parts replace old ones; kept files and files of finished jobs are deleted
@@ -46,8 +46,8 @@ class Forgotten:
     Attributes:
         entry: The number of the ledger's entry; None if an earlier run had written it.
         records: How many records of the person were removed from the ledger.
-        kept: How many files that version 0.1.0 of the ledger had kept were removed.
-        jobs: How many finished jobs lost the files that hold rows.
+        kept: How many files kept by version 0.1.0 of the ledger were removed.
+        jobs: From how many finished jobs the files that hold rows were removed.
         elsewhere: How many jobs in the ledger have no folder here.
         rewritten: Stored releases, and how many rows each lost.
         without_ids: Stored releases without IDs, in which the person's row cannot be found.
@@ -164,7 +164,7 @@ class _Releases:
         return made
 
     def _check_copies(self, made: Sequence[StagedRelease]) -> None:
-        """Refuse copies of one release that would differ, as the ledger accepts only one digest."""
+        """Refuse copies of a release that would then differ: the ledger accepts only one digest."""
         new = {s.folder: s.manifest for s in made}
         changed = {m.release for m in new.values()}
         digests: dict[str, str] = {}
@@ -178,7 +178,7 @@ class _Releases:
                 )
 
     def finish(self, ledger: Ledger) -> None:
-        """Move the rewritten folders that the ledger has recorded into place; delete the others."""
+        """Put rewritten folders in place if the ledger has recorded them; delete the others."""
         for folder in self.folders:
             finish(folder, ledger)
 

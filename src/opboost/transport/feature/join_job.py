@@ -66,7 +66,7 @@ M = TypeVar("M")
 
 
 TELL_SECONDS = 5.0
-"""How long a refusing party tries to tell the label party so."""
+"""How long a party that refuses tries to tell the label party."""
 
 CONFIRM_SECONDS = 10.0
 """How long a party tries to confirm the end of the job; the model does not depend on it."""
@@ -200,7 +200,7 @@ class _Visit:
         return manifest
 
     def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
-        """Return the last run's manifest if it is done, as the label party may have left."""
+        """Return the last run's manifest if that is done: the label party may have left since."""
         manifest = last_done(self._party, self._ledger, self._config.job.hash)
         if manifest is None:
             raise unreachable
@@ -263,7 +263,7 @@ class _Visit:
 
     @contextmanager
     def _declining(self, job: str) -> Iterator[None]:
-        """If this party refuses a score, tell the label party so that it stops waiting."""
+        """If this party refuses a score, tell the label party, which then stops waiting."""
         try:
             yield
         except (PrivacyError, PeerError):
@@ -380,9 +380,9 @@ class _Visit:
     def _retried(self, call: Callable[[Connection], M], most: float = math.inf) -> M:
         """Call, and retry while the label party cannot be reached.
 
-        Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds.
-        Each pause is a twentieth of the time waited so far.  So a short wait is delayed little, and
-        a long one makes few failed calls.
+        Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds. Each
+        pause is a twentieth of the time waited so far, so a short wait becomes little longer, and a
+        long wait makes few failed calls.
         """
         patience = min(most, self._config.limits.connect_seconds)
         since: float | None = None

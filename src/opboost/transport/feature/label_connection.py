@@ -34,7 +34,7 @@ message it accepts.
 
 The minimum backoff is also the time limit for connecting, which takes long on a slow line.  gRPC
 checks after ten seconds of silence whether the other side still answers.  The label party holds a
-poll for less than that, so only a dead connection fails the check, and it is replaced.
+poll for less than that, so only a dead connection fails the check, and is then replaced.
 """
 
 _MIN_BYTES_PER_SECOND = 1_000
@@ -63,7 +63,7 @@ class Connection:
         self._client = self._connected(identity.ca if identity else b"")
 
     def _connected(self, root: bytes) -> flight.FlightClient:
-        """Return a client that trusts ``root`` and what it issued, or one without TLS."""
+        """Return a client that trusts ``root`` and certificates issued by it, or one without TLS."""
         if self._identity is None:
             return flight.FlightClient(
                 f"grpc+tcp://{self._address}", generic_options=_CHANNEL_OPTIONS

@@ -44,7 +44,7 @@ def checked_party(
 
 
 def check_file(path: Path, table: TableAddress | None = None) -> list[str]:
-    """Refuse a file as ``opboost join`` would before it connects; write nothing.
+    """Refuse a file that ``opboost join`` would refuse before connecting; write nothing.
 
     ``table`` replaces the one that the file names.  Return what could not be checked because it
     does not exist yet: a table, or certificates.
@@ -72,7 +72,7 @@ def check_file(path: Path, table: TableAddress | None = None) -> list[str]:
 
 
 def check_config(config: FeatureConfig) -> None:
-    """Refuse a release as ``opboost join`` would; check only caps if the table is missing."""
+    """Refuse a release that ``opboost join`` would; check only caps if the table is missing."""
     with refusing("cap"):
         check_caps_of_plan(config.plan, config.ledger)
     if may_be_read(config.table):

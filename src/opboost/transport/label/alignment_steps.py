@@ -1,4 +1,4 @@
-"""The steps of a private alignment, as the label party's server takes them."""
+"""The steps of a private alignment, as the label server executes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AlignmentSteps:
         return self._job.ack("wait")
 
     def points(self, party: str, data: bytes) -> bytes:
-        """Store a piece of the party's points, or of the label party's points that it raised."""
+        """Store a piece of the party's points, or of the label party's points raised by it."""
         points, box = decode(data, Points), self._job.box(party)
         self._job.check_job(points.job)
         self._job.check_refusal(box)
@@ -35,7 +35,7 @@ class AlignmentSteps:
             known = box.points()
             if known.get("tag") != points.tag.hex():
                 raise PeerError("These points are not expected.")
-            # They were stored, but the answer was lost.  Confirm them again.
+            # All pieces were stored, but the answer was lost.  Confirm them again.
             whole = range(piece_count(points.total))
             return self._job.ack(points.step, tuple(whole))
         with self._job.lock:
@@ -43,7 +43,7 @@ class AlignmentSteps:
         return self._job.ack(points.step, tuple(box.pieces(points.step)))
 
     def aligned(self, party: str, data: bytes) -> bytes:
-        """Return which rows are common, or, until that is known, which pieces have arrived."""
+        """Return which rows are common, or which pieces have arrived if that is not known yet."""
         self._job.check_job(decode(data, Poll).job)
         box, record = self._job.box(party), self._job.record
         if record.align == "given":

@@ -31,7 +31,7 @@ class BundleChannel(JobFolderChannel):
             ) from None
 
     def refuse(self, why: str) -> None:
-        """Do nothing: no bundle carries the reason, so people have to pass it on."""
+        """Do nothing: bundles carry no refusal, so people have to pass the reason on."""
 
     def _until(self, there: Callable[[], bool], what: str) -> None:
         if not there():

@@ -37,14 +37,14 @@ from opboost.transport.shared.bundle_steps import (
 from opboost.transport.shared.logs import Log
 
 RELEASES = (PILOT.number, KEPT_BUNDLES)
-"""The numbers of the steps that bring columns: a pilot's, and the release of all people."""
+"""The numbers of the steps in which columns arrive: the pilot's release, and the full one."""
 
 PROVED = "proved"
-"""The file with the label party's answer to a proof of rows, sent with its next bundle."""
+"""The file with the label party's answer to a proof of rows, for its next bundle."""
 
 
 class BundleIntake:
-    """Takes in a job's bundles; ``chains`` maps each party to the chain of its bundles."""
+    """Checks and stores a job's bundles; ``chains`` maps each party to the chain of its bundles."""
 
     def __init__(
         self, folder: Path, record: JobRecord, tools: Tools, chains: Mapping[str, BundleChain]
@@ -92,8 +92,9 @@ class BundleIntake:
     def unlocked(self, header: Header) -> tuple[bytes, bytes]:
         """Return the proof that the label party knows the rows, and the key that opens the release.
 
-        Both are empty if nothing is locked: only releases of aligned rows are.  A release must
-        carry the same proof as its pilot, since a different proof would be another guess at rows.
+        Both are empty if the bundle is not locked: only a release of aligned rows is. A full
+        release must carry the same proof as its pilot, since a different proof would be another
+        guess at rows.
         """
         if self._record.align == "given" or header.number not in RELEASES:
             return b"", b""
@@ -125,7 +126,7 @@ class BundleIntake:
             check_split_values(self._record, box, read_item(inside, "answer"))
 
     def _check_points(self, inside: Path, box: PartyFolder) -> None:
-        """Refuse points of two secrets or with missing pieces; note them as a label server does."""
+        """Refuse missing pieces and points of two secrets; note the points as the server would."""
         first = decode(read_item(inside, "00000.feature"), Points)
         places = [
             (self._record.job, step, first.tag, total, number)
@@ -166,7 +167,7 @@ class BundleIntake:
         return [HELLO]
 
     def _store(self, inside: Path, box: PartyFolder, number: int) -> None:
-        """Store items where the label server would, the file that marks them as complete last."""
+        """Store items where the label server would; mark them as complete last."""
         target = box.pilot() if number == PILOT.number else box
         target.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(inside.iterdir())

@@ -100,7 +100,7 @@ class AdmittedCall:
     def __enter__(self) -> str:
         """Return the caller's name.
 
-        A caller that must not take this step, or has too many calls open, is refused.
+        Refuse a caller that must not take this step, or that has too many calls open.
         """
         admission = self._admission
         try:
@@ -150,7 +150,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _told(error: BaseException, why: str) -> flight.FlightError:
-    """Return the error to send; an unauthenticated caller can log in and repeat its call."""
+    """Return the error to send: a caller without a login can log in and repeat its call."""
     if isinstance(error, NotLoggedInError):
         return flight.FlightUnauthenticatedError(why)
     return flight.FlightServerError(why)

@@ -12,9 +12,10 @@ from opboost.transport.label.served_job import ServedJob
 
 
 class ClosingSteps:
-    """The steps ``poll`` for a split query, ``answer`` to it, and ``heard`` when the job is done.
+    """The steps ``poll`` (for a split query), ``answer``, ``heard`` and ``refuse``.
 
-    With ``refuse``, a party says that it does not release, and why.
+    With ``heard``, a party confirms that it knows that the job is done. With ``refuse``, it says
+    that it does not release, and why.
     """
 
     def __init__(self, job: ServedJob) -> None:
@@ -43,7 +44,7 @@ class ClosingSteps:
         return self._job.ack("answer")
 
     def refuse(self, party: str, data: bytes) -> bytes:
-        """Note that the party refuses to release, and why; the job waits until it returns."""
+        """Note that the party refuses to release, and why; the job waits for its return."""
         said, box = decode(data, Ack), self._job.box(party)
         self._job.check_job(said.job)
         if box.has("sent"):

@@ -1,10 +1,11 @@
 """Limit the label server's connections: close those that are idle or hold too much memory.
 
-Arrow Flight buffers a message of any size before it hands it over, and accepts any number of
-connections.  Neither can be limited from Python.  The kernel knows how many bytes arrived over each
-connection, and the label server knows how many its calls have read.  The difference is what Flight
-holds in memory.  If the total exceeds the limit, the connection that holds most is closed.  On
-systems without ``/proc`` nothing is watched, and a message says so.
+Arrow Flight receives a whole message, whatever its size, before the server sees it, and accepts any
+number of connections.  Neither can be limited from Python.  The kernel knows how many bytes arrived
+over each connection, and the label server knows how many its calls have read.  The difference is
+what Flight holds in memory.  If the total exceeds the limit, the connection with the largest
+difference is closed.  On systems without ``/proc`` connections are not watched, and a message says
+so.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ NOT_LIMITED = (
     "This system has no /proc, so the label server limits neither its connections nor its memory. "
     "Make it listen where only the feature parties can reach it."
 )
-"""The message on systems where nothing is watched, such as macOS and Windows."""
+"""The message on systems where connections are not watched, such as macOS and Windows."""
 
 POLL_SECONDS = 0.01
 """Seconds between two checks of the connections."""
 
 MAX_CONNECTIONS = 256
-"""The most connections in all; beyond it, the oldest that no party has used are closed."""
+"""The most connections in all; beyond this, the oldest that no party has used are closed."""
 
 MAX_CONNECTIONS_PER_ADDRESS = 16
-"""The most connections of one party; beyond it, its oldest are closed."""
+"""The most connections of one party; beyond this, its oldest are closed."""
 
 IDLE_SECONDS, UNNAMED_SECONDS = 10.0, 120.0
-"""How long a connection without a party's call may be idle, and may stay open at all."""
+"""How long a connection over which no party has called may be idle, and may stay open."""
 
 SPARE_CONNECTIONS = 32
 """Threads that the process may have besides one per call."""
@@ -70,7 +71,7 @@ class _Known:
 
     @property
     def nameless(self) -> bool:
-        """Whether it is open, and bytes arrived over it but no party's call."""
+        """Whether the connection is open and has received bytes, but no party's call."""
         return bool(self.received) and not self.party and not self.cut
 
 
@@ -113,7 +114,7 @@ class ConnectionLimits:
             known.party, known.calls = party, known.calls + 1
 
     def ended(self, peer: str) -> None:
-        """Note that such a call has ended."""
+        """Note that one of the calls noted by :meth:`named` has ended."""
         with self._lock:
             self._of(address_of(peer)).calls -= 1
 

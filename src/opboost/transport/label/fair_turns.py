@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FairTurns:
-    """A scheduler that grants a few turns at once, always to the waiting party with least work.
+    """A scheduler that grants a few turns at a time; the waiting party with least work goes first.
 
     Work counts even if its result is refused, so a party that sends refused data falls behind the
     others.  A party waits only for work on data that has arrived, never for another's network.
@@ -24,7 +24,7 @@ class FairTurns:
 
     @contextmanager
     def turn(self, party: str, work: int) -> Iterator[None]:
-        """Wait for a turn for this party; the turn counts as ``work``."""
+        """Wait for a turn for this party; the turn adds ``work`` to what the party has used."""
         asked = _Waiting(party, work, threading.Event())
         with self._lock:
             self._waiting.append(asked)
@@ -38,7 +38,7 @@ class FairTurns:
                 self._grant()
 
     def _grant(self) -> None:
-        """Grant the free turns; between parties with equal work, the longest waiting goes first."""
+        """Grant the free turns; of parties with equal work, the longest waiting goes first."""
         while self._free and self._waiting:
             following = min(self._waiting, key=lambda asked: self._work[asked.party])
             self._waiting.remove(following)

@@ -1,38 +1,51 @@
-"""The label party's job folder: what each feature party sent, and what it is asked.
+"""The label party's job folder: what each feature party sent, and what it is asked for.
 
 A file appears only when it is complete, so the files show a job's phase, and every step can be
-repeated.  The label server writes what arrives; the training process writes what to ask::
+repeated.  The label server writes what arrives; the training process writes what is asked for.
+The points of a private alignment are explained in ``psi/blinding.py``: a party *raises* another
+party's points with its own secret::
 
     state/JOB/job.json         the job: number, hash, nonce, rows, digest of the IDs
-    state/JOB/align/NAME/      during an alignment: secrets, own points, and the party's raised ones
+    state/JOB/align/NAME/      during an alignment: the label party's secret and points, and the
+                               feature party's points, raised by the label party
     state/JOB/common           which of the label party's rows the job is about
     state/JOB/known/NAME       which rows the party has; only with rows = "mine"
     state/JOB/stopped          why the job cannot continue with the common rows
     state/JOB/trained-*/       the model in codes
     state/JOB/bundles/         in a job by bundles: see shared/bundle_chain.py
     state/JOB/manifest.json    the job is done
-    state/JOB/ended            the label server has stopped, and is not reopened
-    state/JOB/label.jsonl      a log of the job; gate.jsonl: a log of the label server
+    state/JOB/ended            the job is done, and its label server need not be reopened
+    state/JOB/label.jsonl      the log of the job
+    state/JOB/gate.jsonl       the log of the label server
 
 A feature party's folder, ``state/JOB/parties/NAME/``, holds::
 
     visited             it has logged in at least once
     hello               how it introduced itself; only if the job limits the total
     terms               what the job needs of its columns; only if it needs anything
-    agreed              if rows are given: it has compared the terms with its plan
+    agreed              it has compared the terms with its plan; only if rows are given
     declined            the kind of reason for which it refuses to release
     refused             why the label party refused its points or ended the job; deleted when read
-    points              the tag and number of its points, and the bytes of deleted pieces
-    00000.feature ...   its points; 00000.raised ...: the label party's, which it raised
+    points              the tag and number of its points, and the size of deleted pieces in bytes
+    00000.feature ...   its points
+    00000.raised ...    the label party's points, raised by this party
     aligned             which of its rows are common
-    expected            a release's number of rows, the digest of its IDs, and a secret for a proof
-    claim               its proof that it knows the common rows; proved: the label party's proof
-    pilot/              the release of its pilot, with the files of a release
+    expected            how many rows its release must have, the digest of their IDs, and the label
+                        party's secret for the proof that both parties know them
+    claim               its proof that it knows the common rows
+    proved              the label party's proof that it knows them
+    pilot/              the release of its pilot: the same files as for the full release
     weights             the column weights that answer the pilot
-    score               the score that it is asked for; score-declined: it does not release it
-    columns             no score is asked for, but columns
-    schema              its release: due (a number of columns), receipt, 00000.arrow ..., sent
-    query               the split query; answer: the values
+    score               the score that it is asked for
+    score-declined      it declines to release that score
+    columns             it is asked for columns, not for a score
+    schema              the columns of its release and their promises
+    due                 how many columns the schema announces
+    receipt             the signed head of its ledger
+    00000.arrow ...     the columns
+    sent                everything that the schema announces has arrived
+    query               the split query
+    answer              its answer to the split query
     farewell            it knows that the job is done
 """
 
@@ -68,7 +81,7 @@ REFUSAL = "declined"
 """The file with the reason why a party refuses to release; deleted when the party returns."""
 
 TERMS, AGREED = "terms", "agreed"
-"""The files with the job's terms for a party, and that the party has compared them."""
+"""The file with the job's terms for a party, and the file that says that it has compared them."""
 
 VISITED = "visited"
 """The file that says that a party has logged in at least once."""
@@ -101,7 +114,7 @@ class JobRecord:
     receipts: bool
     columns: int
     run: int
-    """The number of this run in the state folder, which grows even if the clock is set back."""
+    """The number of this run; later runs have higher numbers even if the clock is set back."""
     align: str = "given"
     most_rows: int = 0
     """The largest set of points that a party may send."""
@@ -173,7 +186,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What the note ``expected`` holds: a release's rows, and the secret for their proof."""
+    """What the note ``expected`` holds: a release's rows, and a secret for the proof of them."""
 
     rows: int
     ids: str
@@ -241,7 +254,7 @@ class PartyFolder:
         return asdict(known)
 
     def take_refusal(self) -> str:
-        """Return and delete the reason for a refusal by the label party; empty if none.
+        """Return and delete the reason why the label party refused the party; empty if it did not.
 
         Before rows are aligned, the refused points are deleted, too.
         """
@@ -271,7 +284,7 @@ class PartyFolder:
         self.write(VISITED, b"")
 
     def forget_points(self) -> None:
-        """Delete the points, and add their bytes to the note about them."""
+        """Delete the points, and add their size in bytes to the note about them."""
         files = [f for step in STEPS for f in self.folder.glob(f"[0-9]*.{step}")]
         if not files:
             return
@@ -289,7 +302,7 @@ class PartyFolder:
         return rows, proof.ids
 
     def expect(self, rows: int, proof: RowProof) -> None:
-        """Note what the party's release must have, and the label party's half of the proof."""
+        """Note which rows the party must release, and the label party's half of their proof."""
         expected = _Expected(rows, proof.ids.hex(), proof.secret.key.hex())
         self.note("expected", asdict(expected))
 
@@ -396,7 +409,7 @@ def status(job: Path) -> dict[str, Any]:
 
 
 def _rows(job: Path, record: JobRecord) -> int:
-    """Return how many rows the job is about: all until the common rows are known."""
+    """Return how many rows the job is about: all, until the common rows are known."""
     common = job / "common"
     if not common.exists():
         return record.rows

@@ -60,7 +60,7 @@ class JobFolderChannel:
         return self._party
 
     def introduced(self, welcome: Welcome) -> float:
-        """Wait for the party, and return the most that it says it reveals about one person."""
+        """Wait for the party's hello, and return the most that it reveals about one person."""
         self._until(lambda: self._box.has(HELLO), "who it is")
         return told(self._box)
 

@@ -56,8 +56,8 @@ def begin(
 ) -> BundleOutcome:
     """Begin a job and write a bundle for every feature party; a repeat gives the same bundles.
 
-    ``score`` is the model of a prediction for which parties release scores: the first bundle asks
-    each party for its score.
+    In a prediction by score, ``score`` is the model: the first bundle asks each party for its
+    score.
     """
     check_meeting(config.job, continued=config.continue_from is not None)
     estimator = None if score is None else _scored_by(config, score)
@@ -120,7 +120,7 @@ def predict(
 
 
 def _scored_by(config: LabelConfig, model: Path) -> Estimator:
-    """Return the model whose scores are wanted; refuse one without scores before the job begins."""
+    """Return the model whose scores are wanted, or refuse it before the job begins."""
     from opboost.estimators import load
 
     if config.job.purpose != "predict":
@@ -192,7 +192,7 @@ class BundleJob:
         return self.outcome(handed_out(self.chains.values(), numbers, to), reached)
 
     def run(self, goal: Goal | None) -> Reached | None:
-        """Reach the goal, or only align rows if there is none; return None if input is missing."""
+        """Reach the goal, or align rows if there is no goal; return None if bundles are missing."""
         started = time.monotonic()
         self.record.save(self.folder)
         data = read_data(self._config)

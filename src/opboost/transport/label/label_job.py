@@ -71,7 +71,7 @@ def read_data(config: LabelConfig) -> Data:
 
 
 def known_job(config: LabelConfig, way: Way) -> Path | None:
-    """Return the last run of this job file; refuse an unfinished run that used other means."""
+    """Return the last run of this job file; refuse an unfinished run of the other ``way``."""
     same = [f for f in jobs(config.state) if JobRecord.load(f).hash == config.job.hash.hex()]
     if not same:
         return None

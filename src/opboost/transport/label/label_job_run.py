@@ -32,8 +32,8 @@ class LabelJobRun:
     channels: Sequence[JobFolderChannel]
     started: float = field(default_factory=time.monotonic)
     log: Log | None = None
-    """Where a networked run logs the duration of the alignment.  None by bundles, since that would
-    include the time in which people carry them."""
+    """Where a networked run logs the duration of the alignment.  None in a job by bundles,
+    where the duration would include the time in which people carry bundles."""
 
     def __post_init__(self) -> None:
         """Refuse a table whose rows are not those with which the job began."""

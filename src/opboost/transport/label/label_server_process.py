@@ -1,4 +1,4 @@
-"""The label server as a process, which is started at once and opened when the job is known."""
+"""The label server's process, which starts at once and opens its port when the job is known."""
 
 from __future__ import annotations
 

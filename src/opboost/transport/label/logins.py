@@ -1,8 +1,9 @@
 """Logins to the label server: single-use challenges, and the sessions that they open.
 
-TLS alone does not identify a party.  gRPC takes a caller's name from whatever name a certificate
-has (a subject, an address, the first of several names), and does not show the certificate.  So a
-party signs a fresh nonce to get a session, and sends the session with every call.
+TLS alone does not identify a party.  gRPC accepts as the caller's name whatever name its
+certificate has (a subject, an address, the first of several names), and does not expose the
+certificate.  So a party signs a fresh nonce to get a session, and sends the session with every
+call.
 """
 
 from __future__ import annotations
@@ -77,5 +78,5 @@ class Logins:
 
 
 def _digest(session: str) -> bytes:
-    """Return the digest under which a session is stored, so that lookups reveal nothing by time."""
+    """Return the digest under which a session is stored, so that lookup times reveal nothing."""
     return hashlib.sha256(session.encode(errors="replace")).digest()

@@ -70,7 +70,7 @@ def _last_job(config: LabelConfig) -> Path | None:
 
 
 def _released(job: Path, party: str) -> PartyFolder | None:
-    """Return the folder of the full release, else of the pilot; None if neither is complete."""
+    """Return the folder of the full release, otherwise the pilot's; None if neither is complete."""
     box = PartyFolder(job, party)
     if box.has("sent"):
         return box

@@ -48,7 +48,7 @@ def check_their_points(record: JobRecord, points: Points) -> None:
 
 
 def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
-    """Return the label party's proof that it knows the common rows, once the party has proved it.
+    """Check a party's proof that it knows the common rows, and return the label party's proof.
 
     The label party accepts one claim per job and party.  Its answer shows the sender whether the
     claim was right, so a second claim would be another guess at rows that the sender does not know.
@@ -136,8 +136,8 @@ def receive_column(
 ) -> ColumnHead | None:
     """Check and store a column's stream piece by piece; return None if it was stored before.
 
-    Each piece is checked and written in a ``turn`` that counts its expected number of rows.
-    ``took`` receives its size in bytes before it is written.
+    Each piece is checked and written in a ``turn``, whose work is the expected number of rows.
+    ``took`` is called with the size of each piece in bytes before the piece is written.
     """
     head = _announced_head(stream, announced, number)
     if target.exists():

@@ -1,13 +1,13 @@
 """The bundles that one party has exchanged with another in one job.
 
-Bundles between two parties form a chain: each has the next number and holds the digest of the one
-before it.  The chain is one small file that is replaced as a whole, so even after a crash a bundle
-is either used or not.  A party keeps its own bundles beside the chain.  Encryption is randomised,
-so without them a repeated step would write a different bundle.
+Bundles between two parties form a chain: each has the number of its step, and holds the digest of
+the one before it.  The chain is one small file that is replaced as a whole, so even after a crash
+it says which bundles were used.  A party keeps its own bundles beside the chain.  Encryption is
+randomised, so without them a repeated step would write a different bundle.
 
-A feature party whose budget has a pilot inserts two steps before its release: the pilot's codes,
-and the weights with which the label party answers.  The parties do not agree on this beforehand:
-the chain inserts the steps when the pilot's bundle arrives.
+If a feature party's budget has a pilot, two steps precede its release: the pilot's codes, and the
+weights with which the label party answers.  The parties do not agree on this beforehand: a chain
+has these steps from the moment it holds the pilot's bundle.
 
 ::
 
@@ -39,9 +39,9 @@ class Step:
     verb: str
     by_label_party: bool
     name: str = ""
-    """The content of the bundle, if the command does not say it."""
+    """The content of the bundle, if the command's name does not say it."""
     place: str = ""
-    """The step's number in messages, if it differs from ``number``."""
+    """The step's number as users see it, if it differs from ``number``."""
 
     def __str__(self) -> str:
         return f"step {self.place or self.number} ({self.called})"
@@ -157,14 +157,15 @@ class BundleChain:
         return with_pilot(self.pair.steps) if piloted else self.pair.steps
 
     def is_repeated(self, bundle: Bundle) -> bool:
-        """Return whether this bundle is the peer's last one that was used."""
+        """Return whether this bundle is the last one of the peer's that was used."""
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 
     def check(self, bundle: Bundle, verb: str, *numbers: int) -> None:
         """Refuse a bundle unless it is from the peer to this party, of this job, and due now.
 
-        ``numbers`` are those of the steps that ``verb`` takes.  Nothing is written or decrypted.
+        ``numbers`` are the numbers of the steps whose bundles ``verb`` takes.  Nothing is written
+        or decrypted.
         """
         check_address(bundle, self.pair)
         name, header = bundle.path.name, bundle.header
@@ -222,7 +223,7 @@ class BundleChain:
         """Write the bundle of the due step, and record it together with the bundle that it answers.
 
         With a ``lock``, only a recipient that knows the common rows can open it.  With ``pilot``,
-        it holds the pilot's release instead of the whole one.
+        the bundle holds the pilot's release instead of the full one.
         """
         entries = self.entries
         if used is not None and not self.is_repeated(used):

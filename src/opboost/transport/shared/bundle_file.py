@@ -249,7 +249,7 @@ def _read(file: BinaryIO, path: Path) -> tuple[Header, bytes, bytes, bytes]:
 
 
 def version_of(head: bytes) -> str:
-    """Return the version of a bundle that begins with these bytes; empty if it is none."""
+    """Return the version of a bundle that begins with these bytes; empty for other bytes."""
     line = head[: len(MARK)].partition(b"\n")[0]
     return line[len(FAMILY) :].decode(errors="replace") if line.startswith(FAMILY) else ""
 
@@ -284,7 +284,7 @@ def header_bytes(header: Header) -> bytes:
 
 
 def with_length(data: bytes) -> bytes:
-    """Return data after its length in eight bytes."""
+    """Return the length of data in eight bytes, then the data."""
     return len(data).to_bytes(8, "big") + data
 
 
@@ -294,7 +294,7 @@ def piece_info(binding: bytes, item: int, piece: int) -> bytes:
 
 
 def signed_text(digest: bytes, certificate: bytes) -> bytes:
-    """Return what a sender signs: the digest of all before it, bound to the certificate."""
+    """Return what a sender signs: the digests of everything before it and of the certificate."""
     return b"opboost bundle 3\n" + digest + hashlib.sha256(certificate).digest()
 
 

@@ -47,7 +47,7 @@ class PublicKey:
     raw: bytes
 
     def encrypt(self, data: bytes, info: bytes) -> bytes:
-        """Encrypt so that only this party can read it, and only with the same ``info``."""
+        """Encrypt data so that only this party can read it, and only with the same ``info``."""
         return SUITE.encrypt(data, X25519PublicKey.from_public_bytes(self.raw), info)
 
 
@@ -117,7 +117,7 @@ def certify(key: PublicKey, identity: Identity) -> bytes:
 
 
 def read_public(path: Path, party: str, ca: bytes) -> PublicKey:
-    """Read a peer's key; refuse it unless the peer signed it with this authority's certificate."""
+    """Read a peer's key; refuse it unless the peer signed it with a certificate of ``ca``."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_KEY_FILE_BYTES)

@@ -95,7 +95,7 @@ def steps_of(job: Job) -> tuple[Step, ...]:
 
 
 def check_meeting(job: Job, *, continued: bool = False) -> None:
-    """Refuse terms that concern all parties if each would release before it knows of the others."""
+    """Refuse terms that all must accept if parties would release before all have accepted them."""
     parties = len(job.feature_parties)
     if job.align == "psi" or parties == 1 or not (continued or job.record is not None):
         return

@@ -1,4 +1,4 @@
-"""This process's connections with the kernel's byte counts; none are seen without ``/proc``."""
+"""This process's connections and how much each received; needs ``/proc``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIPTORS = Path("/proc/self/fd")
 
 
 def can_watch() -> bool:
-    """Return whether this system shows a process's connections, and what each has received."""
+    """Return whether this system shows a process's connections and how much each received."""
     return DESCRIPTORS.is_dir() and hasattr(socket, "TCP_INFO")
 
 

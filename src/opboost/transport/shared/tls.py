@@ -23,10 +23,10 @@ CLAIMED = "opboost-party"
 """The header that names a party if there is no certificate: plaintext on loopback."""
 
 UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InternalError, x509.InvalidVersion)
-"""What the library raises for invalid or unsupported certificates and keys."""
+"""The errors that the library raises for invalid or unsupported certificates and keys."""
 
 SESSION = "opboost-session"
-"""The header that proves with each call that its sender has logged in."""
+"""The header of each call that proves that its sender has logged in."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -50,7 +50,7 @@ class Identity:
         return Login(self.cert, self.signature(Login.signed(hello, label_party, nonce)))
 
     def signature(self, data: bytes) -> bytes:
-        """Sign with the certificate's key; signed data must begin with its kind."""
+        """Sign data with the certificate's key; the data must begin with a name of their kind."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigError(

@@ -1,9 +1,9 @@
 """The steps of private set intersection that both kinds of party share.
 
-Each party sends its row keys as blinded points on a curve, raises the peer's points by its own
-secret, and the label party matches the results.  The label party runs a separate exchange with each
-feature party, with a different secret for each, and only it learns the pairwise intersections.
-``protocol/messages.py`` gives the order of messages.
+Each party sends its row keys as blinded points on a curve, and raises the peer's points by its own
+secret (see ``psi/blinding.py``).  The label party matches the results.  It runs a separate exchange
+with each feature party, with a different secret for each, and is the only one to learn the pairwise
+intersections.  ``protocol/messages.py`` gives the order of messages.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Channel(Protocol):
     def open(self, welcome: Welcome, weigh: Weigh | None = None) -> Schema:
         """Tell the party which job this is, and return the schema of its release.
 
-        If the party lets a pilot release first, ``weigh`` computes the weights of its columns.
+        If the party releases a pilot first, ``weigh`` computes the weights of its columns.
         """
         ...
 
@@ -224,7 +224,7 @@ def check_channels(channels: Sequence[Channel]) -> None:
 
 @contextmanager
 def declined_to_all(channels: Sequence[Channel]) -> Iterator[None]:
-    """If a party declines to release a score, end the job for all, so that none keeps waiting."""
+    """If a party declines to release a score, end the job for all, so that no other party waits."""
     try:
         yield
     except ScoreDeclinedError:

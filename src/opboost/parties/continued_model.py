@@ -58,7 +58,7 @@ def _under_own_names(
 
 
 def names_in_models(party: str, name: str) -> Iterator[str]:
-    """Yield the names that a party's column may have in a model, where each name is unique.
+    """Yield the names that a party's column may have in a model, whose names are all distinct.
 
     >>> list(names_in_models("shop", "age"))[:4]
     ['age', 'shop.age', 'age.2', 'shop.age.2']

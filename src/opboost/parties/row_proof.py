@@ -6,7 +6,8 @@ party that sent the point of the right digest can compute the outcome.  This is 
 password-authenticated key exchange with the digest as the password: CPace (draft-irtf-cfrg-cpace).
 A party that cheats must choose one digest before it sends its point, and learns only whether the
 other party's digest is the same.  It cannot use what it received to test a second digest.  If the
-parties compared digests under a common key instead, it could test as many guesses as it likes.
+parties compared digests under a common key instead, a party that cheats could test as many guesses
+as it likes.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def batch(data: bytes) -> pa.RecordBatch:
 
 
 class Reader:
-    """A reader of a column's pieces, which refuses the first that does not fit the head."""
+    """A reader of a column's pieces, which refuses the first piece that does not fit the head."""
 
     def __init__(self, head: ColumnHead) -> None:
         self.head = head

@@ -82,7 +82,7 @@ class Coder:
         return packed + np.packbits(tail.astype(np.bool_)).tobytes()
 
     def decode(self, data: bytes | memoryview, rows: int) -> IntArray:
-        """Return the ``rows`` codes in these bytes; refuse bytes that no :meth:`encode` made."""
+        """Return the ``rows`` codes in these bytes; refuse what :meth:`encode` cannot write."""
         tail = -(-rows * self.shift // 8)
         most = tail + 4 * (rows + 2 * STATES)
         if not tail <= len(data) <= most or (len(data) - tail) % 4:
@@ -128,7 +128,7 @@ def _precision(symbols: int) -> int:
 
 
 def pack_integers(values: IntArray) -> bytes:
-    """Pack integers, preferably small ones, into a few bytes each.
+    """Pack integers into 1, 2, 4 or 8 bytes each, as many as the largest needs.
 
     The first byte is the number of bytes per integer.  If 16 is added to it, the bytes follow in
     deflated planes, which are shorter for long lists.

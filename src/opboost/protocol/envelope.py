@@ -49,7 +49,7 @@ def version_of(data: bytes) -> str:
 
 
 def check_version(data: bytes) -> None:
-    """Refuse a message of another version than this release's; bytes that are no message pass."""
+    """Refuse a message of another version than this release's; accept all other bytes."""
     version = version_of(data)
     if version and version != str(PROTOCOL_VERSION):
         raise other_version(version)

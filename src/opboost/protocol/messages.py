@@ -14,7 +14,7 @@
     Points           ->                             its own points, and the label party's, raised
                      <-           Aligned           which of its points are common to all parties
     Claim            ->                             a proof that it knows those rows
-                     <-           Proof             the label party's proof that it does
+                     <-           Proof             the label party's proof that it knows them
     Rows             ->                             only if rows are given: a digest of their IDs
     Schema, (codes), Receipt ->                     only if a pilot releases first: its rows
                      <-           Weights           how often the others send each column
@@ -26,9 +26,10 @@
     SplitValues      ->                             the values behind them
                      <-           Farewell          the job is done
 
-Each is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and altered or truncated
-bytes are refused.  ``session_messages.py``, ``psi_messages.py``, ``release_messages.py``,
-``score_messages.py`` and ``split_messages.py`` define them by purpose; import them from here.
+Each message is a frozen value with one Arrow form: ``decode(encode(m)) == m``, and altered or
+truncated bytes are refused.  ``session_messages.py``, ``psi_messages.py``, ``release_messages.py``,
+``score_messages.py`` and ``split_messages.py`` define the messages, grouped by purpose; import them
+from here.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from opboost.protocol.message_rules import BYTES, INT, TEXT, arrow, check, check
 from opboost.psi.curve_points import check_points, piece_count, piece_of
 
 Step = Literal["label", "feature", "raised"]
-"""Points of the label party, of the feature party, or of the label party and raised."""
+"""Points of the label party, of the feature party, or the label party's, raised by the other."""
 MAX_POINTS = 30_000_000
 """The most rows that can be aligned: a bitmap of them must fit into one message."""
 

@@ -1,10 +1,10 @@
 """Entropy coding with a fixed table of frequencies: range asymmetric numeral systems.
 
-J. Duda, "Asymmetric numeral systems", arXiv 1311.2540.  A state is a 64-bit integer in
-``[2**31, 2**63)`` that moves 32-bit words in and out.  ``STATES`` of them take turns at the symbols
-and share the words, so that a processor works on several symbols at a time (F. Giesen,
-"Interleaved entropy coders", arXiv 1402.3392).  The decoder is total: for any words it returns
-symbols of the table or ``-1``, and never reads beyond the end.
+J. Duda, "Asymmetric numeral systems", arXiv 1311.2540.  A state is a 64-bit integer from ``2**31``
+to below ``2**63``; 32-bit words move in and out of it.  ``STATES`` states code the symbols in turn
+and share the words, so that a processor works on several symbols at a time (F. Giesen, "Interleaved
+entropy coders", arXiv 1402.3392).  The decoder is total: for any words it returns symbols of the
+table or ``-1``, and never reads beyond the end.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def decode_symbols(words, frequencies, starts, lookup, precision, out):  # type:
             states[k] = (state << (short * _WORD)) | (short * np.uint64(words[place]))
             place += short
         done += STATES
-    # The same when fewer words than states are left.
+    # The same one by one, when fewer symbols or words than states are left.
     for i in range(done, rows):
         state = states[i % STATES]
         slot = state & slots

@@ -28,7 +28,8 @@ class Cuts:
 class SplitQuery:
     """The values that the label party needs: cuts by column, and nothing about trees.
 
-    ``left_up_to`` tells on which side a value equal to the threshold goes; raw units need it.
+    ``left_up_to`` says whether a value equal to a threshold belongs to its left side; this is
+    needed for answers in raw units.
     """
 
     job: str

@@ -1,10 +1,11 @@
 """Blinding on an elliptic curve: both parties can compare keys without seeing the other's.
 
-Each party raises points to a secret power: one turns H(x) into H(x)^a, the other that into H(x)^ab.
-The order does not matter, so equal keys give equal points (Meadows 1986; Huberman, Franklin and
-Hogg 1999).  A party that follows the protocol learns which keys are common and how many the other
-has; everything else looks random under the decisional Diffie-Hellman assumption on Curve25519, with
-hashing to the curve as a random oracle.  ``docs/decisions/0013-alignment.md`` has the argument.
+Each party raises points to a secret power: one turns H(x) into H(x)^a, the other turns H(x)^a into
+H(x)^ab.  This is called *raising* points.  The order of raising does not matter, so equal keys give
+equal points (Meadows 1986; Huberman, Franklin and Hogg 1999).  A party that follows the protocol
+learns which keys are common and how many the other has; everything else looks random to it under
+the decisional Diffie-Hellman assumption on Curve25519, with hashing to the curve as a random
+oracle.  ``docs/decisions/0013-alignment.md`` has the argument.
 
 Raising is X25519 (RFC 7748), computed by libsodium in constant time through PyNaCl.  X25519 makes
 every secret a multiple of 8, so every raised point lies in the subgroup of prime order.
@@ -35,7 +36,7 @@ from opboost.runtime.threads import most_threads
 SECRET_BYTES = 32
 
 _ORDER_ROWS = 65_536
-"""Rows whose places are drawn at a time: as Python objects they take four times the bytes."""
+"""Rows whose places are drawn at a time: Python objects take four times the bytes."""
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -39,7 +39,7 @@ _TWICE_P = [2 * (2**26 - 19), *[2 * (2**25 - 1), 2 * (2**26 - 1)] * 4, 2 * (2**2
 # fmt: off
 @njit(cache=True, nogil=True)
 def _multiply(r, a, b):  # type: ignore[no-untyped-def]
-    """Set ``r`` to a times b, lane by lane; ``r`` must be neither of them."""
+    """Set ``r`` to a times b, lane by lane; ``r`` must be neither a nor b."""
     for j in range(LANES):
         f0, f1 = np.uint64(a[0 * LANES + j]), np.uint64(a[1 * LANES + j])
         f2, f3 = np.uint64(a[2 * LANES + j]), np.uint64(a[3 * LANES + j])
@@ -218,8 +218,9 @@ def difference(a: Elements, b: Elements) -> Elements:
 def inverse(a: Elements) -> Elements:
     """Return 1 / a for elements that are not zero; a zero would spoil the others.
 
-    Montgomery's trick: the blocks are multiplied in pairs until one is left.  From its inverse, the
-    way back gives all the others, so an element costs three products.
+    Montgomery's trick: the blocks are multiplied in pairs until one is left.  Only that one is
+    inverted; its inverse gives those of the others step by step, so an element costs three
+    products.
     """
     if len(a) == 1:
         r = np.empty_like(a)
@@ -262,7 +263,7 @@ def from_bytes(data: bytes, width: int = 32) -> Elements:
     blocks = max(1, -(-len(words) // LANES))
     limbs = np.zeros((blocks * LANES, 10), np.uint64)
     for i in range(16 if width == 48 else 11):
-        # Bits above the 255th count nineteen times.
+        # Bits above the 255th are multiplied by 19, because 2**255 is 19 modulo p.
         part = _bits(words, _STARTS[i], _WIDTHS[i])
         limbs[: len(words), i % 10] += part if i < 10 else _19 * part
     for _ in range(2):
@@ -294,7 +295,7 @@ def _bits(words: Limbs, start: int, width: int) -> Limbs:
 
 
 def _carry(limbs: Limbs) -> None:
-    """Reduce limbs to their widths; the carry of the last limb counts nineteen times."""
+    """Reduce limbs to their widths; the carry of the last limb is multiplied by 19."""
     for i in range(10):
         over = limbs[:, i] >> np.uint64(_WIDTHS[i])
         limbs[:, i] &= np.uint64(2 ** _WIDTHS[i] - 1)

@@ -1,10 +1,10 @@
 """Hashing to Curve25519 by RFC 9380: the suite ``curve25519_XMD:SHA-512_ELL2_NU_``, x-only.
 
-A message becomes 48 pseudo-random bytes (``expand_message_xmd``), these a field element, and
-Elligator 2 maps it to the first coordinate u of a point.  The point is on the curve and never on
-its twist: a random u could be on either, and this bit would still be visible after it is raised.
-The RFC then multiplies by the cofactor 8.  This module leaves that to X25519, whose scalars are
-multiples of 8.
+A message becomes 48 pseudo-random bytes (``expand_message_xmd``), and these become a field element,
+which Elligator 2 maps to the first coordinate u of a point.  The point is on the curve and never on
+its twist.  A random u could be on either, and which one would still be visible after the point is
+raised. The RFC then multiplies by the cofactor 8.  This module leaves that to X25519, whose scalars
+are multiples of 8.
 """
 
 from __future__ import annotations

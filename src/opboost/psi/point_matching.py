@@ -1,9 +1,9 @@
-"""Find the points that two lists share, exactly, and without holding the lists in memory.
+"""Find exactly the points that two lists share, without holding the lists in memory.
 
-Points are sorted into 256 buckets by their first byte, in memory while there are few and otherwise
-in a temporary file, and compared bucket by bucket.  Raised points look random, so a bucket holds a
-256th of them.  A peer that chooses points with the same first byte puts all of them into one
-bucket; ``most_rows`` limits the memory for it.
+Points are sorted into 256 buckets by their first byte, and compared bucket by bucket.  The buckets
+are in memory as long as there are few points, and otherwise in a temporary file.  Raised points
+look random, so a bucket holds about a 256th of them.  A peer that chooses points with the same
+first byte puts all of them into one bucket; ``most_rows`` limits the memory for it.
 """
 
 from __future__ import annotations

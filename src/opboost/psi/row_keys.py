@@ -21,7 +21,7 @@ Digests = np.ndarray[Any, np.dtype[np.uint8]]
 _DOMAIN = b"opboost row key 1\0"
 
 _PIECE_KEYS = 16_384
-"""How many keys are Python objects at a time; an object takes several times the key's bytes."""
+"""How many keys are Python objects at a time; an object is several times as large as its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Normalisation:
             )
 
     def text(self, value: str) -> str:
-        """Return the normal form of a text, which is its own normal form."""
+        """Return the normal form of a text; normalising that again changes nothing."""
         if self.spelling == "canonical":
             return canonical(value)
         value = self._composed(value)
@@ -158,7 +158,7 @@ def _unseen(value: str) -> bool:
 
 
 def key_digests(keys: Sequence[bytes] | pa.LargeBinaryArray) -> Digests:
-    """Return the SHA-256 digest of each key, which is blinded and which orders the common rows."""
+    """Return the SHA-256 digest of each key; digests are blinded, and define the rows' order."""
     found = np.empty((len(keys), 32), dtype=np.uint8)
     for start in range(0, len(keys), _PIECE_KEYS):
         piece = keys[start : start + _PIECE_KEYS]

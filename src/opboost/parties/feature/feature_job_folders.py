@@ -51,7 +51,7 @@ class FeatureJobFolders:
         return (self.folder(job) / "binding.json").exists()
 
     def bind(self, job: str, nonce: bytes | None = None) -> None:
-        """Bind a job's folder to its recipient and configuration; refuse it to any other."""
+        """Bind a job's folder to its recipient and configuration; refuse any other."""
         file = self.folder(job) / "binding.json"
         if not file.exists():
             if nonce is None:

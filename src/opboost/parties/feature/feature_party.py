@@ -64,8 +64,8 @@ class FeatureParty:
 
     Args:
         table: A pandas, polars or Arrow table, a numpy array, or a CSV or Parquet file (or folder),
-            which is read in pieces.  The folder of a stored release (``opboost.scale``) is sent
-            unchanged: its noise was drawn and charged when it was made.
+            which is read in pieces.  If it is the folder of a stored release (``opboost.scale``),
+            the release is sent unchanged: its noise was drawn and charged when it was made.
         schema: The declarations of the columns: the path of a TOML file, its :class:`Plan`, or
             private columns.
         ledger: Where releases are recorded and noise is remembered; needs ``ids``.  Without a
@@ -82,7 +82,8 @@ class FeatureParty:
         new_attributes: Attributes that may be added to a ledger which already knows others.
         people: The ledger's name for the IDs; by default the names of their columns.
         align: How rows are matched: ``"given"`` (the label party has the same rows in the same
-            order), ``"psi"`` (privately, by ``ids``), or the :class:`op.AlignRules` for that.
+            order), ``"psi"`` (privately, by ``ids``), or an :class:`op.AlignRules` (privately, by
+            these rules).
         normalisation: With ``"given"``: which differences in the spelling of an ID are ignored.
         rows: Which rows this party agrees to release: ``"common"``, those that all parties have, or
             ``"mine"``, those that it shares with the label party, whether or not others know them.
@@ -231,7 +232,7 @@ class FeatureParty:
                 raise repeated_ids(repeats)
 
     def _bind(self, job: str, nonce: bytes) -> None:
-        """Bind a job to its configuration; accept a changed plan while nothing was released."""
+        """Bind a job to its configuration; accept a changed plan if nothing was released yet."""
         if self._jobs.is_replanned(job, nonce) and not is_committed(self._ledger, job):
             abort_open(self._ledger, job, "the job goes on with another plan")
             self._jobs.unbind(job)
@@ -328,7 +329,7 @@ class FeatureParty:
         """Return the release of the pilot, with gaps for everybody else.
 
         It is made once per job, then read from disk.  Return None if the budget has no pilot, or if
-        the job is past it.
+        the job has passed that step.
         """
         job = welcome.job
         if not self.has_pilot or self._jobs.is_released(job) or self._jobs.weights(job):
@@ -345,7 +346,7 @@ class FeatureParty:
         return self._jobs.piloted(job)
 
     def take_weights(self, weights: Weights) -> None:
-        """Keep the label party's weights, by which people outside the pilot choose columns."""
+        """Keep the label party's weights, by which the other people's columns are drawn."""
         if self._jobs.piloted(weights.job) is None:
             raise PeerError("Column weights arrived before any pilot.")
         if weights.columns and len(weights.columns) != len(self.plan.private):
@@ -355,7 +356,7 @@ class FeatureParty:
         self._jobs.keep_weights(weights)
 
     def _weighted_plan(self, job: str) -> Plan:
-        """Return the plan by which people choose columns in a job: evenly if no weights were sent.
+        """Return the plan by which each person's columns are drawn: evenly if no weights were sent.
 
         A job without a pilot, such as a prediction, uses the weights of the last job that had one.
         """
@@ -409,7 +410,7 @@ def _described(party: str, plan: Plan, units: Units, *, hidden: bool) -> Iterato
 def _check_ids(
     ids: Sequence[str], spelling: Normalisation, ledger: Ledger | None, rules: AlignRules | None
 ) -> None:
-    """Refuse missing IDs, and IDs on which the ledger, the job and its spelling disagree."""
+    """Refuse missing IDs, and IDs that ledger and job would compare in different ways."""
     if ledger is not None and ledger.ids == "exact" and spelling.spelling != "exact":
         raise ParameterError(
             "The ledger compares every character of an ID, and the job does not: one person "

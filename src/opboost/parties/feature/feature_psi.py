@@ -135,8 +135,8 @@ class FeaturePsi:
     def claim(self, aligned: Aligned) -> Claim:
         """Prove that this party knows the rows that the label party calls common.
 
-        The label party's first statement is binding.  Other rows, or another half of its own proof,
-        would each give it a further guess at this party's rows.
+        The label party's first message is binding.  If it named other rows, or sent another half of
+        its own proof, it could guess at this party's rows once more.
         """
         met = self._exchanged(aligned)
         job = self._folder.name
@@ -156,7 +156,7 @@ class FeaturePsi:
         self._keep(aligned, met.rows)
 
     def lock(self, aligned: Aligned) -> Lock:
-        """Save which rows are common, and return a lock that opens only with knowledge of them.
+        """Save which rows are common, and return a lock that only a party that knows them can open.
 
         Without a lock, the proof would need two more bundles.  The label party proves that it knows
         the rows by opening the locked bundle, and its next bundle shows that it did

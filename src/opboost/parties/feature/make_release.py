@@ -26,7 +26,7 @@ from opboost.storage.framing import framed_array
 
 @dataclass(frozen=True, slots=True)
 class ShownColumns:
-    """What the label party sees of the columns, and under which settings."""
+    """What the label party sees of the columns, and the settings that decide it."""
 
     party: str
     units: Units

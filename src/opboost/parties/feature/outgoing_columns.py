@@ -48,7 +48,7 @@ class OutgoingColumns:
         order: IntArray | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[Path]:
-        """Write a stream and a file of values per column; ``withheld`` omits a codebook.
+        """Write a stream and a file of values per column; ``withheld`` omits the codebook.
 
         Rows are in the given order, or in the order in which they were added.
         """

@@ -55,7 +55,7 @@ class StoredRows:
 def released_of(
     first: BoolArray, rows: RawRows | StoredRows, drawing: Drawing, people: pa.LargeBinaryArray
 ) -> list[OutColumn]:
-    """Release the ``first`` rows only; all others are gaps, for which nothing is drawn."""
+    """Release only the rows in ``first``; all others are gaps, for which nothing is drawn."""
     out = []
     for column in rows.where(first).released(drawing, people.filter(pa.array(first))):
         missing, values = ~first, np.zeros(len(first), dtype=column.values.dtype)
@@ -93,7 +93,7 @@ class ChosenRows:
         return Keys.of_digests(self.digests, self.rows).digest(nonce)
 
     def among(self, first: int, digests: Digests) -> BoolArray:
-        """Return which rows from ``first`` on are common; refuse keys that have changed."""
+        """Return which rows of the piece beginning at ``first`` are common; refuse changed keys."""
         whole = slice(first, first + len(digests))
         if not np.array_equal(digests, self.digests[whole]):
             raise DataError("The table's IDs changed while it was read", hint="Join again.")
@@ -106,5 +106,5 @@ class ChosenRows:
         return mask
 
     def order(self) -> IntArray:
-        """Return the place of each common row among the common rows in table order."""
+        """Return, for each common row in the shared order, its place among them in table order."""
         return np.searchsorted(np.sort(self.rows), self.rows)

@@ -67,7 +67,7 @@ class PartyTable:
             before += size_of(file)
 
     def rows(self, piece: Any, first: int) -> RawRows | StoredRows:
-        """Return the rows of a piece: raw before their release, or as a stored release has them."""
+        """Return the rows of a piece: raw rows, or rows of a stored release."""
         if self.stored is not None:
             return StoredRows(tuple(self.stored.columns(piece)), self.stored.manifest.release)
         known = self.known(piece)

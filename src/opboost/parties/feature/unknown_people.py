@@ -30,9 +30,10 @@ def check_agreed_rows(welcome: Welcome, rows: RowChoice) -> None:
 
 
 def check_empty_rows(private: Sequence[PrivateColumn], *, stored: bool) -> None:
-    """Refuse a table in which an unknown person's row would look like another row.
+    """Refuse a table in which a known person's row could look like an unknown person's.
 
-    A column that reports gaps under noise cannot both hide and show that a row is empty.
+    A column that reports its gaps with noise hides which values are missing, but an empty row must
+    show that the person is unknown.
     """
     if stored:
         raise ParameterError(

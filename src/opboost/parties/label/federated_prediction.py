@@ -36,7 +36,7 @@ def predict_by_columns(
     offers: list[ReceivedRelease],
     without: Sequence[str],
 ) -> Predicted:
-    """Receive every party's columns, and predict through the posterior.
+    """Receive every party's columns, and predict the rows.
 
     ``without`` names parties of the model that do not take part.
     """

@@ -178,7 +178,7 @@ class FederatedTraining:
 
             score = scored_once(scored, self.held_out, folder)
             model = replace(model, score=score)
-            if state is None:  # with a job folder, the command prints it
+            if state is None:  # with a job folder, the command prints the score
                 print(score.line(total=promised.total + scores_later(offers)), file=sys.stderr)
         before = None if continued is None else continued.desensitizer_.account.counted()
         later = scores_later(offers)
@@ -216,7 +216,7 @@ class FederatedTraining:
         if not model.layout.parties or not known or self.continue_from is not None:
             return model
         draws, problem = prepared.rows.draws, prepared.problem
-        with suppress(ParameterError):  # for an objective of another kind
+        with suppress(ParameterError):  # not every objective has scores
             parts = score_parts(
                 model.layout, model.trained, problem, books, draws, self.smallest_leaf
             )

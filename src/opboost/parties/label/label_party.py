@@ -101,24 +101,25 @@ class LabelParty:
             about the label.
         ask: Which values a split query asks for.  ``"used"`` asks for those behind the model's
             cuts, which reveals something about the labels.  ``"all"`` asks for every value of every
-            column, which reveals nothing about them.  ``"if-needed"`` is ``"used"``, without a
-            query if a release already contains everything.  ``"auto"`` is ``"all"`` for a party
-            whose release contains its values, at most 256 per column, and ``"used"`` otherwise.
+            column, which reveals nothing about them.  ``"if-needed"`` is ``"used"``, but sends no
+            query if the release already contains the values.  ``"auto"`` is ``"all"`` for a party
+            whose release contains its values, if no column has more than 256 of them, and
+            ``"used"`` for any other party.
         memory: ``"external"`` leaves the received columns on disk, denoises them there and trains
             XGBoost from disk, one block at a time.
         record: The most that all feature parties together may reveal about one person.  If their
             plans add up to more, they are refused before anything is drawn.
         share_weights: Whether a party with a pilot is sent the weights of its columns, which reveal
-            something about the labels.  Without weights, its people choose evenly among the
-            columns.
+            something about the labels.  Without weights, its columns are drawn evenly for each
+            person.
         weights_epsilon: The level of randomised response applied to each label before columns are
             weighed; None for no randomised response.
         held_out: The share of rows on which a second model, trained without them, is scored
             (``model.held_out_score_``); 0 switches the score off.  The returned model learns from
             all rows.
         early_stopping_rounds: Stop training after this many rounds without improvement on a share
-            of the rows (``held_out``, or a fifth), from which the model does not learn.  None
-            trains all rounds on all rows.
+            of the rows (``held_out``, or a fifth if that is 0), from which the model does not
+            learn.  None trains all rounds on all rows.
         continue_from: A model of the same parties, columns and declarations, to which trees are
             added on these rows.  A person in both training runs is charged for both.
         structure: ``"by-party"`` restricts each tree to the columns of one party, so that the score

@@ -163,7 +163,7 @@ def check_offers(
 def of_model(
     model: OpBoostClassifier | OpBoostRegressor, release: Sequence[ReleasedColumn], rows: int
 ) -> list[ReleasedColumn]:
-    """Return the released columns in the order of the model's; missing ones count as not sent."""
+    """Return the released columns in the model's order; missing ones count as not sent."""
     came = {c.private.name: _with_book(c) for c in release}
     return [came.get(c.name) or absent_column(c, rows) for c in model.private_columns_]
 

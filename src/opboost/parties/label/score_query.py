@@ -82,7 +82,7 @@ def check_score_schema(model: Estimator, schema: Schema) -> None:
 
 
 def with_scores(model: Estimator, answers: Mapping[str, ReleasedColumn]) -> Joint:
-    """Return the guarantee for a person of the training who is also scored: both add up."""
+    """Return the guarantee for a person who was in the training and is scored: the sum of both."""
     parts: dict[object, LDP] = {
         f"score of {party}": LDP(answer.private.guarantee().total)
         for party, answer in answers.items()

@@ -53,8 +53,8 @@ class SplitQuestion:
     ) -> SplitQuestion:
         """Build the question for a party whose first feature is ``first``.
 
-        With ``whole`` it asks for all codes of all columns, otherwise for those of the model's
-        cuts.
+        With ``whole`` the question asks for all codes of all columns, otherwise for the codes of
+        the model's cuts.
         """
         numbers, feature, number = {}, first, 0
         for column in offer.private:
@@ -127,7 +127,7 @@ def split_values(
 
 
 def is_small(offer: ReceivedRelease) -> bool:
-    """Return whether a release contains its values, and so few that asking for all costs little.
+    """Return whether a release contains its values, few enough that asking for all costs little.
 
     A party that withholds values until it is asked (``codebook = "cuts"``) is asked only for those
     of the model's cuts.
@@ -162,7 +162,7 @@ def _wire_codes(
 ) -> tuple[int, ...]:
     """Return the codes, as the party sent them, at which a feature's cuts lie.
 
-    A model that was trained on draws has its own codes; their values lead to the sent codes.
+    A model that was trained on draws has its own codes, which are converted by their values.
     """
     first = 0 if left_up_to else 1
     if book is None or head.codebook is None:

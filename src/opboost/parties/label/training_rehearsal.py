@@ -1,4 +1,4 @@
-"""A trial training on made-up rows, to check before anybody releases that training can succeed."""
+"""A trial run on made-up rows, which checks that training can succeed before anybody releases."""
 
 from __future__ import annotations
 

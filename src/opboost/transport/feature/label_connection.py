@@ -63,7 +63,7 @@ class Connection:
         self._client = self._connected(identity.ca if identity else b"")
 
     def _connected(self, root: bytes) -> flight.FlightClient:
-        """Return a client that trusts ``root`` and certificates issued by it, or one without TLS."""
+        """Return a client that trusts ``root`` and certificates from it, or one without TLS."""
         if self._identity is None:
             return flight.FlightClient(
                 f"grpc+tcp://{self._address}", generic_options=_CHANNEL_OPTIONS

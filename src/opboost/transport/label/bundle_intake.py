@@ -92,7 +92,7 @@ class BundleIntake:
     def unlocked(self, header: Header) -> tuple[bytes, bytes]:
         """Return the proof that the label party knows the rows, and the key that opens the release.
 
-        Both are empty if the bundle is not locked: only a release of aligned rows is. A full
+        Both are empty if the bundle is not locked: only a release of aligned rows is.  A full
         release must carry the same proof as its pilot, since a different proof would be another
         guess at rows.
         """

@@ -14,7 +14,7 @@ from opboost.transport.label.served_job import ServedJob
 class ClosingSteps:
     """The steps ``poll`` (for a split query), ``answer``, ``heard`` and ``refuse``.
 
-    With ``heard``, a party confirms that it knows that the job is done. With ``refuse``, it says
+    With ``heard``, a party confirms that it knows that the job is done.  With ``refuse``, it says
     that it does not release, and why.
     """
 

@@ -31,7 +31,7 @@ _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Characters that Python calls printable but that show nothing: fillers, variation selectors."""
+"""Characters that are printable to Python but show nothing: fillers, variation selectors."""
 
 Refusal = Literal["cap", "declaration", "rows"]
 """Why a feature party refuses a release; a peer learns nothing else about the refusal."""
@@ -67,8 +67,8 @@ class DataError(OpBoostError, ValueError):
     """A table does not fit what was declared about it.
 
     ``detail`` may show a raw value to the person who owns the data.  ``public`` is the message
-    without it, the only form that may be sent to a peer.  ``logged`` names the row but never its
-    value, because others may read logs and files later.
+    without ``detail``, the only form that may be sent to a peer.  ``logged`` names the row but
+    never its value, because others may read logs and files later.
 
     >>> error = DataError("NaN has no cell", detail="1 of 9 rows", hint="Fill the gaps.", row=3)
     >>> str(error)
@@ -226,7 +226,7 @@ class PeerError(OpBoostError):
 
 
 class WireError(PeerError):
-    """A peer's bytes are no valid message: altered, cut short, or of another version or kind."""
+    """A peer's bytes are not a valid message: altered, cut short, or of another version or kind."""
 
 
 class InferredBoundsWarning(UserWarning):

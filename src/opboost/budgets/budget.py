@@ -74,14 +74,14 @@ class Budget:
                 output of the planned columns by a factor of at most e**total, missing values
                 included.
             radius: The distance within which values cost proportionally less: a share of each
-                column's declared range, or a dict by column in raw units.  None is plain LDP.
+                column's declared range, or a dict by column in raw units.  None means plain LDP.
             rows: The number of people, as you declare it; OpBoost does not count rows.
             columns_per_row: How many columns are sent for each person; chosen if not given.
             cells: The grid size of numeric columns, one number or a dict; chosen if not given.
             weights: How likely each column is to be sent for a person, relative to the others.
             task: ``"classify"`` or ``"regress"``, if known.
-            pilot: The share of people whose columns are released first, so that the others send
-                the most informative columns.
+            pilot: The share of people whose columns are released first; they show which columns are
+                informative, and the others send those more often.
 
         >>> Budget.record(4, radius={"age": 10}).total
         4.0
@@ -207,7 +207,7 @@ class RecordBudget(Budget):
             self.check_pilot_rows(self.rows)
 
     def check_pilot_rows(self, rows: int) -> None:
-        """Refuse a pilot whose share of ``rows`` people is too small to tell columns apart."""
+        """Refuse a pilot of too small a share of ``rows`` people to show which columns matter."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
                 f"A pilot of {self.pilot:g} of {rows:,} people is {self.pilot * rows:,.0f} people, "
@@ -242,7 +242,7 @@ class RecordBudget(Budget):
 
     @property
     def awaits_weights(self) -> bool:
-        """Whether the column weights are unknown because a pilot has yet to release."""
+        """Whether the column weights are unknown because the pilot has not been released yet."""
         return self.pilot > 0 and self.weights is None
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
@@ -277,7 +277,7 @@ def _is_count(value: Any) -> bool:
 
 
 def check_no_pilot(budget: object, why: str) -> None:
-    """Refuse a pilot without labels to weigh columns; ``why`` continues after "needs labels"."""
+    """Refuse a pilot if no labels show which columns matter; ``why`` follows "needs labels"."""
     if isinstance(budget, RecordBudget) and budget.awaits_weights:
         raise ParameterError(
             f"A pilot of {budget.pilot:g} needs labels, {why}. Leave pilot out, or give the "
@@ -329,7 +329,8 @@ def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatAr
 
 
 def below_share(words: Words, share: float) -> BoolArray:
-    """Return which uniform words lie in the lowest ``share`` of their range: the pilot's people."""
+    """Return which uniform words are in the lowest ``share`` of their range; those people are the
+    pilot."""
     return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 

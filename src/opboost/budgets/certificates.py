@@ -1,4 +1,4 @@
-"""What a configuration promises and what its mechanisms lose, for the person who signs it off."""
+"""What a configuration promises, and the exact loss of its mechanisms, for whoever signs it off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opboost.plots.figures import figure, save
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One distance: the largest loss of a pair with a promise, its bound, and the order kept."""
+    """The largest loss at one distance (of pairs with a promise), its bound, and the order kept."""
 
     distance: int
     loss: float

@@ -22,9 +22,9 @@ SIMULATED_PEOPLE = 20_000
 def sending_people(
     budget: RecordBudget, columns: Sequence[Hashable]
 ) -> dict[Hashable, tuple[int, int]]:
-    """Return the fewest and the most of 1,000 people for whom each column is sent.
+    """Return for how many of 1,000 people each column is sent: the fewest and the most.
 
-    The two are equal unless the weights still await a pilot.
+    The two are equal unless the weights depend on a pilot that has not been released yet.
 
     >>> budget = RecordBudget(columns_per_row=1, total=4.0, pilot=0.1)
     >>> sending_people(budget, ["a", "b", "c"])["a"]

@@ -34,7 +34,7 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The fewest and the most of 1,000 people for whom it is sent; a pilot decides between them."""
+    """For how many of 1,000 people the column is sent: the fewest and the most, after any pilot."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 
@@ -47,7 +47,7 @@ class PlannedColumn:
 
     @property
     def sent_for(self) -> str:
-        """The share of the people for whom it is sent, in words."""
+        """The share of the people for whom the column is sent, in words."""
         least, most = (f"{n / 10:g}" for n in self.sent_per_thousand)
         return f"{least} % of people" if least == most else f"{least} to {most} % of people"
 

@@ -109,7 +109,7 @@ class Account:
         return sum(self._brought.values()) + int(local.max())
 
     def guarantee(self) -> Joint | NoGuarantee:
-        """Return the promise of all releases of these rows, or of a first one if there is none."""
+        """Return the promise of all releases of these rows, or of one if none was made yet."""
         notes = [self._note] if self._note else []
         if self._rows or not self._brought:  # otherwise nothing was released here
             notes += register().notes(self.terms)

@@ -9,13 +9,13 @@ Each row counts as one person. A row that occurs twice in one table counts once 
 both rows are about the same person, the release reveals twice what is counted. A row in which one
 value has changed counts as a new row, so its earlier losses are not added.
 
-Every pickled estimator carries the key of the hashes and the name of a folder for reports: that of
-the process that pickled it or, in a worker, that of the process to which the worker reports. A
-process that unpickles the estimator on the same machine, or a forked child, writes its counts into
-that folder. Only the user can read the folder. It is removed when the process ends, but not if the
-process is killed. It holds the hashes, but not their key: anyone who has both the folder and a
-pickle can test guesses of whole rows, and can recover rows of few columns with few values by trying
-them all.
+Every pickled estimator carries the key of the hashes and the name of a folder for reports. Both
+belong to the process that pickled it or, if that is a worker, to the process to which the worker
+reports. A process that unpickles the estimator on the same machine, or a forked child, writes its
+counts into that folder. Only the user can read the folder. It is removed when the process ends, but
+not if the process is killed. It holds the hashes, but not their key: anyone who has both the folder
+and a pickle can test guesses of whole rows, and can recover rows of few columns with few values by
+trying them all.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MAX_RELEASES = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The promise of one release; if there is none, ``lacking`` says why."""
+    """The promise of one release; if it promises nothing, ``lacking`` says why."""
 
     columns: tuple[PrivateColumn, ...]
     columns_per_row: int | None = None

@@ -31,7 +31,7 @@ class NumericMapping:
 
     ``mapping="cells"`` divides the range into cells of equal width, half open ``[a, b)``, the last
     one closed.  ``mapping="paper"`` is the ceiling of the paper's function B, half open ``(a, b]``,
-    where cell L holds only the lower bound itself (kept for reproductions).
+    where cell L contains only the lower bound itself; it is kept for reproductions.
 
     ``scale`` is the scale on which cells have equal widths (``"linear"`` or ``"log"``), or a tuple
     of public breakpoints, one fewer than there are cells.
@@ -159,7 +159,7 @@ class NumericMapping:
             )
 
     def _count(self) -> int:
-        """Return the steps between the bounds: one per cell, or one fewer for the paper's B."""
+        """Return how many steps divide the range: one per cell, or one fewer for the paper's B."""
         return self.domain.size if self.mapping == "cells" else self.domain.span
 
     def _edge(self, index: IntArray) -> FloatArray:
@@ -241,7 +241,7 @@ class NumericMapping:
         guess = np.ceil(share * count) if right_closed else np.floor(share * count)
         top = count if right_closed else count - 1
         step = np.clip(guess, 0, top).astype(np.int64)
-        # Near an edge, rounding may put the guess off by one or two; the edges decide.
+        # Near an edge, rounding may make the guess wrong by one or two; the edges decide.
         for _ in range(2):
             if right_closed:
                 step += (step < top) & (raw > self._edge(step))

@@ -36,7 +36,7 @@ class RawUnits:
             return np.inf
         left, right = self.mapping.interval(cell - 1)[1], self.mapping.interval(cell)[0]
         edge = left if self.mapping.mapping == "paper" else right
-        # A value on an edge is in the cell below it for the paper, otherwise in the cell above.
+        # A value on an edge is in the cell below it in the paper's mapping, else in the cell above.
         edge_goes_left = self.mapping.mapping == "paper"
         return _threshold(edge, edge_goes_left, self.left_up_to, self.floats)
 

@@ -105,7 +105,7 @@ class Chain:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write everything inside in one transaction; there is one writer at a time."""
+        """Write everything inside the block in one transaction; there is one writer at a time."""
         self._run("BEGIN IMMEDIATE")
         self.added = None
         try:
@@ -133,7 +133,8 @@ class Chain:
         return self._db.in_transaction
 
     def last_of(self, *kinds: str) -> int:
-        """Return the number of the newest entry of these kinds now, even within :meth:`reading`."""
+        """Return the number of the newest entry of these kinds, even if added since
+        :meth:`reading`."""
         marks = ", ".join("?" * len(kinds))
         wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
         try:

@@ -15,8 +15,8 @@ MAX_ALIKE_RUNS = 8
 def merge_runs(ledger: Ledger, most: int = MAX_ALIKE_RUNS) -> None:
     """Merge runs of the same columns and period if there are many; the caller holds the lock.
 
-    The ledger still knows who was in which release.  Runs with two draws of one cell (values that
-    are redrawn when they change) are not merged.
+    The ledger still knows who was in which release.  Runs that hold two draws of one cell are not
+    merged; a cell has two if it was redrawn because its value had changed.
     """
     change = Rewriting(ledger)
     merged = False

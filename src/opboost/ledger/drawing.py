@@ -199,9 +199,11 @@ class Drawing:
         """Return whether the ledger could refuse some people; if not, IDs need no early check.
 
         If a cap is set, the ledger could refuse people as soon as it has recorded a release.
-        Without a cap, it could refuse people in three cases: a release of this period was made in
-        parts, so that the ledger does not hold its draws; or there is a record plan, and a single
-        attribute was renewed or a release of this period had different columns.
+        Without a cap, it could refuse people in three cases:
+
+        * a release of this period was made in parts, so that the ledger does not hold its draws;
+        * there is a record plan, and a single attribute was renewed;
+        * there is a record plan, and a release of this period had different columns.
         """
         ledger = self._ledger
         if ledger.caps != Caps():
@@ -239,7 +241,7 @@ class Drawing:
         return out
 
     def _new_cells(self, people: Words, handles: Words, known: Known) -> BoolArray:
-        """Return the cells to draw; refuse the release if anybody in it may not be charged."""
+        """Return the cells to draw; refuse the release if any person in it must not be charged."""
         if known.elsewhere.any():
             raise self._kept_elsewhere(known.elsewhere)
         if known.decided.all():
@@ -250,7 +252,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse the release if the period's plan, the record total or a cap forbids the cells."""
+        """Refuse a release whose cells the period's plan, the record total or a cap forbids."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)

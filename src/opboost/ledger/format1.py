@@ -1,10 +1,11 @@
 """Ledgers of version 0.1 (format 1), which the migration reads.
 
 One SQLite file held everything: the chain of entries, ``charges`` (an amount and the people who
-were charged) and ``noise`` (draws by cell).  A person was four words of HMAC-SHA256 of the ID, as
-spelt in the table, under every line of the key file.  Charges stored the third word.  A cell was
-AES of the first two words, with the value folded into the first, under a key of attribute and
-mechanism.  The key recovers the second word, but only the IDs say whose it is.
+were charged) and ``noise`` (draws by cell).  For each line of the key file, a person's name was the
+HMAC-SHA256 of the ID as spelt in the table: four words.  Charges stored the third word.  A cell was
+the first two words, with the value folded into the first, encrypted with AES under a key of
+attribute and mechanism.  Decrypting a cell yields the second word, but only the IDs say whose it
+is.
 """
 
 from __future__ import annotations

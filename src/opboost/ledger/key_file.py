@@ -3,7 +3,7 @@
 A key file holds one key per line, in hex, newest first, outside the ledger's folder.
 
 * The **oldest** key names people (a keyed function of the ID) and samples their columns.  It never
-  changes, so that a person stays the same person.
+  changes, so that each person keeps one name.
 * The **newest** key encrypts the stored names and authenticates new entries.  To rotate keys, add a
   new line at the top: the next release re-encrypts all stored names.
 """

@@ -65,7 +65,7 @@ def _record(ledger: Ledger) -> dict[str, Any] | None:
 
 
 def spent_line(attribute: str, people: int, most: int, cap: float | None) -> dict[str, Any]:
-    """Return a line with what was spent, given in billionths, and its cap, which may be lower."""
+    """Return a line with the amount spent, given in billionths, its cap, and what is left."""
     line = {"attribute": attribute, "people": people, "most": level(most), "cap": cap}
     if cap is None:
         return {**line, "left": None, "exceeded": False}
@@ -95,7 +95,7 @@ def events(
 ) -> list[dict[str, Any]]:
     """Return what was sent, or was about to be sent, in order, each with its attributes.
 
-    A release is ``closed`` by the entry that committed or aborted it; before, nothing was sent.
+    A release is ``closed`` by the entry that committed or aborted it; until then, nothing was sent.
     """
     migrated = max((entry.number for entry in ledger.entries("migrate")), default=-1)
     found = _Events(migrated)

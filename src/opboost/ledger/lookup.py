@@ -87,7 +87,7 @@ class Lookup:
     def known(self, handles: Words, tags: Words | None) -> Known:
         """Return the draws to repeat: the earliest committed one of each cell in the period.
 
-        ``tags`` identify values if changed ones are redrawn.  A decision not to send a cell holds
+        ``tags`` identify values if changed ones are redrawn.  A decision not to send a cell applies
         whatever its value is.
         """
         rows, width = len(handles), len(self._wanted)

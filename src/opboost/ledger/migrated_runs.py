@@ -220,8 +220,8 @@ class Runs:
     def _plan(self, columns: Sequence[RunColumn], pieces: list[Piece]) -> str | None:
         """Return the choice of columns that a release followed, as far as the old ledger knows it.
 
-        A release that drew no choice may have followed an earlier one.  Then it charged for no
-        column that was left out.
+        A release that drew no choice may have followed an earlier one.  In that case, it charged
+        nothing for the columns left out.
         """
         attributes = [c.attribute for c in columns]
         plans = self._choices.plans(attributes)

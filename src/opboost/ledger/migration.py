@@ -1,8 +1,8 @@
 """Migrate a ledger of version 0.1 to the current format.
 
 Entries keep their numbers, times and contents, under new hashes; the entry ``migrate`` after them
-lists the old hashes, for receipts.  The blocks of each release become runs with the number of its
-commit:
+lists the old hashes, for receipts.  The blocks of each release become runs that state the number of
+its commit entry:
 
 * A draw of version 0.1 stays a draw.  If one cell has several (its value had changed), the one that
   was committed first counts.
@@ -11,7 +11,7 @@ commit:
 * Columns that a choice left out are decided and not sent.
 * A release in parts has its draws in the stored release; its run has only charges.
 * The draws of an unfinished release counted as spent, and another job may have sent them.  They
-  come after everything that was committed, and the reservation is closed.
+  follow all committed draws, and the reservation is closed.
 
 Version 0.1 kept no IDs, so a migration needs the tables with the people of the ledger.
 """
@@ -76,9 +76,9 @@ def migrate(
 ) -> Migrated:
     """Replace a ledger of version 0.1 with one of the new format, and keep the old file.
 
-    ``ids`` are those of all people in the ledger, and possibly of others.  If people of the ledger
-    are not among them, the migration is refused, or leaves them out with ``leave_out_unknown``.  A
-    kill leaves either the old ledger or the new one.
+    ``ids`` are the IDs of all people in the ledger, and possibly of others.  If people of the
+    ledger are not among them, the migration is refused, or leaves them out with
+    ``leave_out_unknown``.  A kill leaves either the old ledger or the new one.
 
     Cost: memory of a few hundred bytes per person; disk for two copies of the new ledger.
     """

@@ -34,7 +34,7 @@ def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
 def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
     """Open the ledger of a feature party's file, but never create one.
 
-    ``renewing`` ignores ``changed``, which a new period may change.
+    With ``renewing``, the file's ``changed`` may be new: a period can change it.
     """
     section = declared_section(config)
     if renewing:

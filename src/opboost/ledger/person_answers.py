@@ -124,7 +124,8 @@ def _forgotten(ledger: Ledger, people: Words) -> str | None:
 class _Record:
     """The person's record in a run.
 
-    ``drawn`` is the entry of the release that wrote it; ``releases`` are those of all that sent it.
+    ``drawn`` is the entry of the release that wrote it; ``releases`` are the entries of all
+    releases that sent it.
     """
 
     run: Run
@@ -204,8 +205,8 @@ class _History:
         """Return the records that a release may have used for a cell: its own, or the earliest.
 
         If changed values were redrawn, the release may have repeated any of the period's earlier
-        draws.  An earlier decision not to send holds whatever the value is.  If version 0.1 knew a
-        person's ID in two spellings, there may be two records from one release.
+        draws.  An earlier decision not to send applies whatever the value is.  If version 0.1 knew
+        a person's ID in two spellings, there may be two records from one release.
         """
         renewed = (n for n, a in self._renewals if n < number and a in ("", attribute))
         begun = max(renewed, default=-1)

@@ -196,7 +196,7 @@ class Repeated(Exception):
 class RunWriter:
     """A writer that takes records in any order and finally sorts them into a run's file.
 
-    Cost: memory for a 256th of the records; disk for all of them twice.
+    Cost: memory for a 256th of the records; disk for two copies of all.
     """
 
     def __init__(self, folder: Path, columns: Sequence[RunColumn], stored: str = "") -> None:

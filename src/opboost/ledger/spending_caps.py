@@ -91,7 +91,7 @@ def check_score(
     handles: Words,
     new: BoolArray,
 ) -> None:
-    """Refuse a score beyond the period's number of models, or beyond a cap of what it reads."""
+    """Refuse a score beyond the models allowed per period, or beyond a cap on what it reads."""
     check_models(score.models, memory.scored_in_period(handles), new.sum(axis=1))
     amounts = np.array([w.amount for w in wanted], dtype=np.int64)
     for attribute in score.reads if caps.attribute is not None else ():

@@ -106,7 +106,7 @@ class Ledger:
                 raise
 
     def _check_there(self, new: bool) -> bool:
-        """Return whether there is no ledger yet; refuse a lost one, or ``new`` if one exists."""
+        """Return whether to make a new ledger; refuse a lost ledger, or ``new`` if one exists."""
         there = (self.folder / CHAIN_FILE).exists()
         if not there and self.key_path.exists() and not new:
             raise chain_witness.missing(self.folder, self.key_path)
@@ -188,7 +188,7 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Append all entries inside in one transaction."""
+        """Append all entries inside the block in one transaction."""
         with self._chain.writing():
             yield
         if (added := self._chain.added) is not None:

@@ -59,7 +59,7 @@ def _verify(ledger: Ledger, receipts: Sequence[tuple[int, bytes]]) -> list[Ledge
 
 
 def check_chain(ledger: Chained) -> None:
-    """Refuse a ledger whose chain is damaged: noise would be drawn and charged again.
+    """Refuse a ledger whose chain is damaged, since noise would be drawn and charged again.
 
     Runs are checked when they are read.
     """

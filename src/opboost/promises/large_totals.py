@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 LARGE_TOTAL = 20.0
-"""Record totals above this get a warning: the odds of one record against another exceed 10^8."""
+"""Larger record totals get a warning: the odds between two records may change by over 10^8."""
 
 
 def large_total_warning(total: float) -> str | None:

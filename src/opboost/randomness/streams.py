@@ -215,7 +215,7 @@ class KeyedRng:
 
     @property
     def secure(self) -> bool:
-        """Always false, like the seed it comes from."""
+        """Always false: anyone who knows the seed can remove the noise."""
         return False
 
     def child(self, name: object) -> KeyedRng:
@@ -245,10 +245,10 @@ class _KeyedSource:
 
 
 def row_keys(values: FloatArray | IntArray) -> Words:
-    """Return a key for each row: its value, and how many rows before it hold the same value."""
+    """Return a key for each row, from its value and how many earlier rows have the same value."""
     column = np.ascontiguousarray(values)
     if column.dtype.kind == "f":
-        column = column.astype(np.float64) + 0.0  # one zero, not two
+        column = column.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     else:
         column = column.astype(np.int64)
     order = np.argsort(column, kind="stable")

@@ -10,7 +10,7 @@ from typing import Any
 class PairAudit:
     """Two values: the promised loss, the exact loss, and the loss that the samples prove.
 
-    ``lower`` is a lower bound on the loss, reached by the outcomes in ``event``, which favour ``x``
+    ``lower`` is a lower bound on the loss, proved by the outcomes in ``event``, which favour ``x``
     over ``y``.
     """
 

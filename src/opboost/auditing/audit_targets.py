@@ -30,7 +30,7 @@ _MAX_BITS = 8
 
 
 class Coding(Protocol):
-    """A map from outcomes to numbers from 0 to ``size − 1``, by nothing but the outcome."""
+    """A map from outcomes to numbers from 0 to ``size − 1``; it uses only the outcome."""
 
     @property
     def size(self) -> int:

@@ -60,7 +60,7 @@ def chance_of_independence(pair: Pair) -> float:
 
 
 def _classes(codes: IntArray) -> IntArray:
-    """Group outcomes into classes so frequent that each pair of classes is expected 50 times."""
+    """Group outcomes into classes, each so frequent that a pair is expected 50 times or more."""
     counts = np.bincount(codes)
     often = np.flatnonzero(counts >= np.sqrt(50 * len(codes)))
     place = np.full(len(counts), len(often), dtype=np.int64)

@@ -329,8 +329,7 @@ def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatAr
 
 
 def below_share(words: Words, share: float) -> BoolArray:
-    """Return which uniform words are in the lowest ``share`` of their range; those people are the
-    pilot."""
+    """Mark the uniform words in the lowest ``share`` of their range: those of the pilot."""
     return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 

@@ -40,7 +40,7 @@ def certify(
 ) -> None:
     """Compute what each column's mechanism reveals, and compare it with its promise.
 
-    Exit status 3 if a promise does not cover the exact loss.  For a party's file, it also makes the
+    Exit status 3 if a promise does not cover the exact loss.  For a party's file, it also runs the
     checks of a release (caps, columns, IDs, values, certificates) and exits with the same status.
 
     \b

@@ -21,7 +21,7 @@ def new(
     ] = 397,
     format: FormatOption = Format.text,
 ) -> None:
-    """Make a party's kit: ca.pem, cert.pem and keys.  The first kit also makes the authority.
+    """Make a party's kit: ca.pem, cert.pem and keys.  The first call also makes the authority.
 
     \b
     Examples:

@@ -111,7 +111,7 @@ def record_line(total: float) -> str:
 
 
 def check_release(config: Path, table: TableAddress | None = None) -> None:
-    """Refuse a file with the same message and status as ``opboost join`` would."""
+    """Refuse a file as ``opboost join`` would, with the same message and exit status."""
     from opboost.transport.feature.release_checks import check_file
 
     for absent in check_file(config, table):

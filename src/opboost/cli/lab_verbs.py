@@ -24,7 +24,7 @@ LAB_VERBS = {
 class VerbsAndLab(TyperGroup):
     """The commands of the product and those of the lab.
 
-    The lab's verbs are looked up only for one of them, or for the list of all verbs, because the
+    The lab's commands are looked up only to run one of them or to list all commands, because the
     lookup searches all installed distributions.
     """
 

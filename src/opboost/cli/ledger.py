@@ -204,7 +204,7 @@ def report(
     config: ConfigOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page, an HTML file.")],
 ) -> None:
-    """Write a printable page for a privacy officer: who received what, and what the caps leave.
+    """Write a printable page for a privacy officer: who received what, and what caps still allow.
 
     The page needs no network and no scripts.  Exit status 3 if the ledger does not verify; the page
     says so as well.

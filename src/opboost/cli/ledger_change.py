@@ -138,10 +138,11 @@ def forget(
 ) -> None:
     """Permanently remove what is remembered about one person.
 
-    Removes the person's records from the ledger, their row from stored releases that hold IDs, the
-    kept ledger of version 0.1.0 and the rows of finished jobs. A tombstone stays: no later release
-    sends anything about this person. Refused while a job or a release is unfinished. If the command
-    is killed, run it again. Delete the person's row from the table yourself.
+    This removes the person's records from the ledger, their row from stored releases that hold IDs,
+    the kept ledger of version 0.1.0 and the rows of finished jobs. A tombstone stays: no later
+    release sends anything about this person. The removal is refused while a job or a release is
+    unfinished. If the command is killed, run it again. Delete the person's row from the table
+    yourself.
 
     \b
     Examples:

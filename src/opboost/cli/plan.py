@@ -34,7 +34,7 @@ SCOPE = (
 def plan(config: ConfigOption, format: FormatOption = Format.text) -> None:
     """Show what is sent about one person: columns, cells, levels, and the total.
 
-    For a party's file, it also makes the checks of a release (caps, columns, IDs, values,
+    For a party's file, it also runs the checks of a release (caps, columns, IDs, values,
     certificates) and exits with the same status.
 
     For a label party's file, it shows how useful each received column is, with error bars, once a

@@ -1,4 +1,4 @@
-"""``opboost predict``: predict rows, alone or with the parties that hold their columns."""
+"""``opboost predict``: predict rows, on one machine or with the parties that hold their columns."""
 
 from __future__ import annotations
 

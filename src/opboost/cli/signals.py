@@ -2,7 +2,8 @@
 
 On a signal, Python raises an exception in the main thread.  If that thread is running a finaliser,
 or a callback of a weak reference or a C library, Python only prints the exception, and the process
-would continue.  A thread then sends the signal again, once the callback has most likely returned.
+would continue.  So a thread sends the signal again after a pause, when the callback has most likely
+returned.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Codebook:
         return self._at(code) if code > 0 else -math.inf
 
     def last_of(self, cut: float) -> float:
-        """Return the value for trees that send equality left: ``code <= cut`` iff ``value <= it``.
+        """Return the value for trees that send ties left: ``code <= cut`` iff ``value <= it``.
 
         >>> book = Codebook(np.array([3, 7, 9]))
         >>> book.last_of(0.5), book.last_of(-1), book.last_of(2)

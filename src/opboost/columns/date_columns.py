@@ -111,7 +111,7 @@ def _first_bad(texts: pa.Array) -> int:
 
 
 def _no_date(name: Hashable, row: int) -> ColumnError:
-    """Return an error that names the row, but never the value, which no bound may cover."""
+    """Return an error that names the row, but never shows the value, which is private."""
     return ColumnError(
         name,
         "has dates as bounds, so it must hold dates",

@@ -103,7 +103,7 @@ class PrivateColumn:
                 hint='Use op.WindowMap(...), in TOML mechanism = { kind = "window-map", '
                 "total = 4.0 }, or missing=op.Flag(eps_missing=..., constant=...).",
             )
-        self._constant()  # refuse a constant without a cell now, not at the first missing value
+        self._constant()  # refuses a constant without a cell early, not at the first gap
 
     @property
     def _is_symbol(self) -> bool:

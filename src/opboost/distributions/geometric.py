@@ -35,7 +35,7 @@ class Geometric:
         return int(self.thresholds.shape[0])
 
     def digit_cumulative(self, level: int, d: int, bits: int) -> tuple[int, int]:
-        """Return bounds on P[digit <= d]; the last level holds the rest of the variable."""
+        """Return bounds on P[digit <= d]; the last digit has no upper limit."""
         step = BASE**level
         one = 1 << bits
         low, high = self.decay.power((d + 1) * step, bits)

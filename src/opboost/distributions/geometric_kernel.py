@@ -18,7 +18,7 @@ DIGIT_BITS = 11
 BASE = 1 << DIGIT_BITS
 
 GUARD = 64
-"""The error bound of a side's probability, in units of 2**-63; closer rows are flagged."""
+"""The error bound of a side's probability, in units of 2**-63; rows within it are flagged."""
 
 _GUIDE_SHIFT = np.uint64(64 - DIGIT_BITS)
 _ONE = np.uint64(1) << np.uint64(63)
@@ -47,7 +47,7 @@ def geometric(words, i, first, thresholds, guides):  # type: ignore[no-untyped-d
 
 @njit(cache=True, nogil=True, inline="always")
 def power(n, powers):  # type: ignore[no-untyped-def]
-    """Return ``q**n`` in units of 2**-64, at most 16 too small.
+    """Return ``q**n`` in units of 2**-64, at most 16 units too small.
 
     ``powers[level, d]`` holds ``q**(d·2048**level)``.
     """

@@ -28,7 +28,7 @@ class LazyUniform:
         self._value, self._bits, self._source = int(word), 64, source
 
     def to(self, bits: int) -> int:
-        """Return the first ``bits`` binary digits, at least those known already."""
+        """Return the first ``bits`` binary digits; draw those that are not known yet."""
         if bits > self._bits:
             more = bits - self._bits
             self._value = (self._value << more) | self._source.bits(more)

@@ -12,7 +12,7 @@ _ZERO = np.uint64(0)
 
 @njit(cache=True, nogil=True)
 def draw_keep(x, lower, size, keep, words, out, undecided):  # type: ignore[no-untyped-def]
-    """Keep ``x`` if the first word is below ``keep``, else redraw; return the undecided count."""
+    """Keep ``x`` if its first word is below ``keep``, else redraw; count the undecided rows."""
     flagged = 0
     for i in range(x.shape[0]):
         coin, word = words[0, i], words[1, i]

@@ -62,7 +62,7 @@ def first_toml(
 
 
 def left_to_declare(looks: Sequence[ColumnLook], *, record: bool, has_id: bool) -> str:
-    """Return what a file must still say about these columns; ``has_id`` if it names an ID."""
+    """Return what a file must still say about these columns; ``has_id``: it names an ID."""
     found = _sorted(looks, None)
     if has_id and found.id is not None:
         dropped = [c for c in looks if c in found.dropped or c.name == found.id]

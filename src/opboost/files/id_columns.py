@@ -38,7 +38,7 @@ class IdColumns:
         return cls(table, tuple(names), form, fingerprint(table_files(table)))
 
     def keys(self, rule: Normalisation, aside: Path | None) -> Keys:
-        """Return every row's key, and refuse duplicates; ``aside`` is a folder for that check."""
+        """Return every row's key, and refuse duplicates; the check's files go to ``aside``."""
         return Keys.counted(lambda: self._keys(rule), aside)
 
     def _keys(self, rule: Normalisation) -> Iterator[list[bytes]]:

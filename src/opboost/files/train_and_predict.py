@@ -26,7 +26,7 @@ from opboost.sources.table_address import TableAddress
 from opboost.training.task_metric import METRICS, metric
 
 MIN_TRAINING_ROWS = 20
-"""Training refuses fewer rows than this, because a model would only describe them."""
+"""Training refuses fewer rows than this, because a model would only memorise them."""
 
 
 def train(
@@ -110,8 +110,8 @@ def predict(
     """Return predictions for the rows of a file: one column, and one per class for a classifier.
 
     The columns of ``keep`` come first, unchanged.  Undeclared categories of private columns are
-    refused; with ``unknown`` they count as missing, and it is called with their number per column.
-    The columns of parties in ``without`` need not be in the file.
+    refused; with ``unknown`` they count as missing, and ``unknown`` is called with their number per
+    column.  The columns of parties in ``without`` need not be in the file.
     """
     check_left_out(estimator, without)
     wanted = list(columns_of(estimator, without) if without else estimator.feature_names_in_)

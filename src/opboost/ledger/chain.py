@@ -133,8 +133,10 @@ class Chain:
         return self._db.in_transaction
 
     def last_of(self, *kinds: str) -> int:
-        """Return the number of the newest entry of these kinds, even if added since
-        :meth:`reading`."""
+        """Return the number of the newest entry of these kinds.
+
+        This includes entries that were added after :meth:`reading` took its snapshot.
+        """
         marks = ", ".join("?" * len(kinds))
         wanted = f"SELECT coalesce(max(number), -1) FROM entries WHERE kind IN ({marks})"
         try:

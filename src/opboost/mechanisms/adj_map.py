@@ -26,8 +26,8 @@ class AdjMap(Mechanism):
         eps_prt = alpha * theta * eps_ner
 
     The calibration makes Adj-map *resemble* Global-map at ``alpha=1``.  It does **not** make it
-    epsilon-dLDP: close pairs across a border lose more (docs/errata.md).  The promise is
-    :class:`PartitionDLDP`, never "epsilon".
+    epsilon-dLDP: close pairs on two sides of a border have a larger loss (docs/errata.md).  The
+    promise is :class:`PartitionDLDP`, never "epsilon".
 
     ``theta`` is the width of the runs, counted from the lower end of the grid (the last may be
     shorter), or a tuple of the cells that start a new run.  With a tuple, only ``eps_prt`` and

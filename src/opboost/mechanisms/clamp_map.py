@@ -45,7 +45,7 @@ class ClampMap(OneLevel):
         return table(self.domain, self._rows(rate), whole, self.epsilon)
 
     def _rows(self, rate: Fraction) -> Rows:
-        """Return ``(1−q) q**|x−y|`` inside, and the whole flank ``q**distance`` on both ends."""
+        """Return ``(1−q) q**|x−y|`` inside the grid, and the mass of a whole flank at each end."""
         cells = self.domain.size
         bits = scale_bits(self.epsilon, self.domain.span)
         falling = powers(rate, max(cells, 2), bits)

@@ -15,9 +15,9 @@ Rows = list[list[int]]
 def table(domain: Domain, rows: Rows, levels: float, smallest: float) -> IntegerTable:
     """Return the table of these rows, wide enough to keep a promise of ``smallest`` per step.
 
-    A weight keeps 64 bits beyond its size, 40 for the slack of the rate, 8 for the number of cells,
-    and ``log2(1 / smallest)`` if that is positive.  ``levels`` is the promise across the whole
-    grid: the width never falls below ``levels / ln 2 + 64``.
+    Even the smallest weight keeps 64 bits, plus 40 for the slack of the rate, 8 for the number of
+    cells, and ``log2(1 / smallest)`` if that is positive.  ``levels`` is the promise across the
+    whole grid: the width never falls below ``levels / ln 2 + 64``.
     """
     guard = 64 + 40 + 8 + max(0, math.ceil(-math.log2(smallest)))
     weights, bits = rounded_rows(rows, guard, math.ceil(levels * 1.4427) + 64)

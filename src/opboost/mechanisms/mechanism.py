@@ -25,7 +25,7 @@ MAX_TABLE_CELLS = 256
 """Grids up to this size have an integer table, larger ones a closed form."""
 
 MAX_TABLE_BITS = 2**29
-"""If a table would take more bits than this (64 MiB), the closed form replaces it too."""
+"""If a table would take more bits than this (64 MiB), the closed form is used as well."""
 
 MAX_MATRIX_CELLS = 4096
 """``transition_matrix`` refuses larger grids."""
@@ -41,7 +41,7 @@ Sampler = Literal["auto", "alias", "inverse", "digits"]
 
 
 def fits_table(cells: int, epsilon: float) -> bool:
-    """Return whether a distribution is held as a table; this depends on public parameters only."""
+    """Return whether a distribution is kept as a table; this depends on public parameters only."""
     bits = epsilon * (cells - 1) * 1.4427 + 192
     return cells <= MAX_TABLE_CELLS and cells * cells * bits <= MAX_TABLE_BITS
 

@@ -55,7 +55,7 @@ class NominalMechanism(ABC):
 
     @abstractmethod
     def share_variance(self) -> float:
-        """Return rows times the variance of an estimated share, if categories are equally frequent.
+        """Return an estimated share's variance times the rows, if categories are equally frequent.
 
         The estimate is the unbiased one from the counts of bits, shifted so that shares sum to one.
         """

@@ -25,7 +25,7 @@ from opboost.mechanisms.unary_encoding import UnaryEncoding
 from opboost.mechanisms.window_map import WindowMap
 
 REQUIRED = object()
-"""The default of a parameter that has none."""
+"""Marks a parameter as having no default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Parameter:
     default: Any = REQUIRED
     example: Any = None
     argument: str = ""
-    """The constructor's name for it, if different."""
+    """The name of the constructor's argument, if different."""
 
     @property
     def keyword(self) -> str:
@@ -63,10 +63,10 @@ class MechanismEntry:
     """Its class."""
     parameters: tuple[Parameter, ...]
     by_distance: bool = True
-    """Whether near values are protected more than far ones, so that the order must mean something.
+    """Whether near values are protected more than far ones, which requires a meaningful order.
     """
     takes: Literal["grid", "categories"] = "grid"
-    """What its constructor takes first."""
+    """The kind of its constructor's first argument."""
     values: Callable[[Any], Mapping[str, Any]] | None = None
     """A function that returns a mechanism's parameters, if its attributes have other names."""
 

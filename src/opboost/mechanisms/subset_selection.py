@@ -63,7 +63,7 @@ class SubsetSelection(NominalMechanism):
         return self.size or best_subset_size(len(self.categories), self.epsilon)
 
     def scaled(self, factor: float) -> SubsetSelection:
-        """Return it with its level times ``factor``; a size that was not given is chosen again."""
+        """Return the mechanism with its level times ``factor``; a size not given is chosen anew."""
         return SubsetSelection(self.categories, self.epsilon * factor, self.size)
 
     def integer_inclusion(self) -> tuple[int, int]:

@@ -25,8 +25,8 @@ class UnaryEncoding(NominalMechanism):
     """One bit per category: set with probability p for the row's own category, q for any other.
 
     ``kind="oue"`` (optimised): p = 1/2, q = 1/(e**epsilon + 1).  ``kind="sue"`` (symmetric, basic
-    RAPPOR): p = 1 − q, q = 1/(e**(epsilon/2) + 1).  Two bits change when a category does; epsilon
-    is the cost of the **whole** value.
+    RAPPOR): p = 1 − q, q = 1/(e**(epsilon/2) + 1).  Two bits change when the category changes;
+    epsilon is the cost of the **whole** value.
 
     It is epsilon-LDP.  Proof: docs/proofs/unary-encoding.md.
     Reference: Wang et al., USENIX Security 2017.

@@ -198,7 +198,7 @@ class WindowMap(Mechanism):
 
 
 def table_bits(m: WindowMap) -> tuple[int, int]:
-    """Return how many bits beyond its size a weight needs to keep the promise, and the least width.
+    """Return how many bits the smallest weight must keep, and the least bits of a row's sum.
 
     As in :func:`opboost.mechanisms.integer_weights.table`.
     """

@@ -17,7 +17,7 @@ COSINES = 3
 """A width is chosen for cosines with one to this many half waves over the column."""
 
 MAX_LEVEL = 30.0
-"""Higher levels count as this one: it hides nothing of the cosines, and their floor may be zero."""
+"""Higher levels count as this one, which already hides nothing; their floor may round to zero."""
 
 MAX_CELLS_TRIED = 64
 """On a larger grid, the width for a grid of this size is scaled up."""

@@ -49,7 +49,7 @@ class WithMissing(GapMechanism):
             )
 
     def guarantee(self) -> Flagged:
-        """Return the mechanism's promise, plus the flag's share if one of two values is missing."""
+        """Return the promise, plus the flag's share for a missing value against any other."""
         return Flagged(self.mechanism.guarantee(), self.eps_missing, self.constant)
 
     def scaled(self, factor: float) -> WithMissing:

@@ -35,8 +35,8 @@ def load_without_optional_packages() -> None:
     """Load pyarrow and numba as if their optional packages were not installed.
 
     numba imports SciPy's linear algebra, cffi and coverage with the first loop that it compiles.
-    Our messages and loops use none of them, and loading them takes half as long again as loading
-    everything that is used.
+    Our messages and loops use none of them, and loading them takes 1.5 times as long as loading
+    everything else.
 
     Use this only in our own processes, before they start threads: numba never finds these packages
     afterwards.  A later import of them works as usual.

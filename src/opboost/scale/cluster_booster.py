@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS = 10.0
 """A cluster that has not answered by then counts as not running."""
 
 SPARK_TASKS = 2
-"""Tasks that train together on Spark, unless the configuration sets their number."""
+"""The number of tasks that train together on Spark, unless the configuration sets it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ClusterBooster:
     _connected: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def check(self) -> None:
-        """Refuse a cluster that cannot be used, before anybody releases anything for it."""
+        """Refuse a cluster that cannot be used, before any party releases data for the job."""
         self._booster()
 
     def close(self) -> None:

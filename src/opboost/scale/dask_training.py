@@ -40,7 +40,7 @@ class DaskXGBoost:
     Args:
         client: A ``distributed.Client``.
         params: XGBoost's own parameters, as ``booster_params``.
-        parts: Ranges of rows per worker; with more of them, messages are smaller.
+        parts: The number of row ranges per worker; with more ranges, messages are smaller.
 
     The same rows on the same number of workers give the same trees.  With other numbers of workers,
     XGBoost promises only best effort, because sums of gradients are rounded in another order.  All

@@ -55,7 +55,8 @@ def desensitize(
             or the URI of a table in a database or a store.
         schema: The declarations of the columns: a TOML file's path, its plan, or columns.
         out: The folder that appears once everything is done; all workers must be able to reach it.
-        ids: The column(s) that identify people.  Noise is drawn per person, in one row each.
+        ids: The column(s) that identify people.  Noise is drawn per person, so each person has one
+            row.
         engine: What works on files: ``"local"`` processes (the default), ``"dask"`` or ``"spark"``.
         workers: The number of processes, if this call starts them.
         charge: The ledger to charge, and the recipient.

@@ -14,7 +14,7 @@ from opboost.sources.table_address import TableAddress
 
 
 class Processes(Files):
-    """One process per core, or the requested number; if that is one, this process works itself."""
+    """One process per core, or the requested number; if that is one, this process does the work."""
 
     def __init__(self, table: TableAddress, workers: int | None) -> None:
         super().__init__(table)

@@ -48,7 +48,7 @@ class SparkXGBoost:
     Args:
         session: A ``SparkSession``, whose workers have this Python (``PYSPARK_PYTHON``).
         params: XGBoost's own parameters, as ``booster_params``.
-        workers: Tasks that train together.
+        workers: The number of tasks that train together.
         folder: Where the codes are stored during training; by default a temporary folder, which
             suits a session on one machine.
 

@@ -27,9 +27,9 @@ _SERVER_SAID = re.compile(r"(?:ERROR|FATAL):\s+(.*)")
 
 
 def driver_words(error: BaseException) -> str:
-    """Return a driver's message, or a notice if the message holds a credential.
+    """Return a driver's message, or a notice if the message contains a credential.
 
-    Only the server's part of a long message is kept: drivers repeat the whole query.
+    Of a long message, only the server's part is kept, because drivers repeat the whole query.
 
     >>> driver_words(OSError("prepare: ERROR:  relation \\"a\\" does not exist\\nLINE 1: SELECT"))
     'relation "a" does not exist'

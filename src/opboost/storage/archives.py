@@ -24,7 +24,7 @@ _WEIGHTS = {
     ".json": {b"{": 256, b"[": 64, b",": 64, b":": 96},
     ".txt": {b" ": 64, b"\n": 64},
 }
-"""The most bytes of memory that Python needs for the value that such a character delimits."""
+"""By file type and character: the most bytes of memory for the value that it delimits."""
 
 
 def allowance(size: int) -> int:
@@ -87,7 +87,7 @@ def _too_large(name: str) -> DataError:
 
 
 def read_array(data: bytes) -> np.ndarray[Any, Any]:
-    """Return the array of an ``.npy`` file; refuse a header that declares more or less than it has.
+    """Return the array of an ``.npy`` file; refuse one whose header declares a wrong size.
 
     >>> file = io.BytesIO()
     >>> np.save(file, np.array([1.0, 2.0]))

@@ -206,7 +206,7 @@ def json_reader(kind: Any) -> Any:
 
 
 def flush(path: Path) -> None:
-    """Flush a file to disk; of a folder, flush the names of its files."""
+    """Flush a file to disk; for a folder, flush the names of its files."""
     if path.is_dir() and os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)

@@ -31,7 +31,7 @@ class PointsQuery:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A piece of blinded IDs, in an order that only the party whose IDs they are knows.
+    """A piece of blinded IDs, in an order that only the holder of the IDs knows.
 
     ``tag`` identifies the sender's secret, so that pieces under two secrets are never mixed.
     """

@@ -50,7 +50,7 @@ class Normalisation:
 
     @classmethod
     def exact(cls, parts: tuple[str, ...] = ()) -> Normalisation:
-        """Return the rule that IDs are equal only if all their characters are."""
+        """Return the rule by which IDs match only if all their characters are the same."""
         return cls(trim=False, case="keep", unicode="none", parts=parts)
 
     @property

@@ -73,7 +73,7 @@ class PartyTable:
         known = self.known(piece)
         if known is not None and not known.any():
             return RawRows(tuple(nobody(c, len(piece)) for c in self._plan.private))
-        if known is not None:  # messages count unknown rows, so a known row replaces them
+        if known is not None:  # messages would count unknown rows: put a known one there
             place = np.arange(len(piece))
             piece = rows_of(piece, np.where(known, place, int(np.argmax(known))))
         return RawRows(tuple(c.prepare(piece, first) for c in self._plan.private))

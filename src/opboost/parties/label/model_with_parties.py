@@ -22,7 +22,7 @@ ESTIMATORS: dict[LabelKind, str] = {
     "classify": "OpBoostClassifier",
     "regress": "OpBoostRegressor",
 }
-"""The name of the estimator of each kind of label."""
+"""The name of the estimator for each kind of label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

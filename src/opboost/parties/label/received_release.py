@@ -208,7 +208,7 @@ def scores_later(offers: Sequence[ReceivedRelease]) -> float:
 
 
 def origins(offers: Sequence[ReceivedRelease]) -> Origins:
-    """Return which party holds each column, and which columns have withheld raw units."""
+    """Return which party holds each column, and for which columns raw units are withheld."""
     withheld = (c.name for o in offers if o.schema.units == "grid" for c in o.private)
     parties = {c.name: o.schema.party for o in offers for c in o.private}
     return Origins(parties, frozenset(withheld))

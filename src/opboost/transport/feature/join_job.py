@@ -117,7 +117,7 @@ def _warm_up(plan: Plan) -> None:
     for column in plan.private[:1]:
         if isinstance(column.mapping, NumericMapping):
             column.mapping.scan(np.array(column.mapping.bounds))
-    gc.freeze()  # what is loaded stays: exclude it from collections
+    gc.freeze()  # loaded code stays: never collect it
 
 
 class _Visit:

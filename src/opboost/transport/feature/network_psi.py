@@ -1,4 +1,4 @@
-"""The feature party's side of a networked alignment: ask what is missing, and send it."""
+"""The feature party's side of a networked alignment: fetch points, and send missing ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PsiClient:
         """Fetch and keep all of the label party's points; yield them piece by piece."""
         while not kept.whole:
             points = self._fetched(len(kept))
-            yield points  # the consumer may refuse them here
+            yield points  # the caller may refuse them here
             kept.add(points)
 
     def _fetched(self, number: int) -> Points:

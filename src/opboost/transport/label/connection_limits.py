@@ -180,8 +180,9 @@ class ConnectionLimits:
         """Yield a connection to close if calls without a method use too many threads.
 
         A client can open calls without naming a method.  The label server does not see such calls,
-        but it can count their threads.  Close the connection without a known call that holds most
-        bytes, and the next one only after the threads of the previous one had time to end.
+        but it can count their threads.  Of the connections without a known call, or of all if every
+        one has a call, close the one that holds the most bytes.  Close the next one only after the
+        threads of the previous one have had time to end.
         """
         if _threads() <= self._threads or now < self._pardoned:
             return

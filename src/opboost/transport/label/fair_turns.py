@@ -13,7 +13,8 @@ class FairTurns:
     """A scheduler that grants a few turns at a time; the waiting party with least work goes first.
 
     Work counts even if its result is refused, so a party that sends refused data falls behind the
-    others.  A party waits only for work on data that has arrived, never for another's network.
+    others.  A party waits only for work on data that has arrived, never for another party's
+    network.
     """
 
     def __init__(self, at_once: int) -> None:

@@ -99,7 +99,7 @@ class TrainingGoal:
 
 @dataclass(frozen=True, slots=True)
 class PredictionGoal:
-    """The goal to predict the rows of a table by a model that was saved as ``model``."""
+    """The goal to predict the rows of a table with a model that was saved as ``model``."""
 
     estimator: Estimator
     model: Path

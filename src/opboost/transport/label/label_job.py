@@ -131,7 +131,7 @@ def current(config: LabelConfig) -> dict[str, Any]:
 
 
 def check_booster(config: LabelConfig) -> None:
-    """Refuse a cluster that does not answer, before any party releases anything."""
+    """Refuse a cluster for training that does not answer, before any party releases anything."""
     if config.job.purpose == "train" and config.booster.engine != "local":
         from opboost.scale.cluster_booster import connected_booster
 

@@ -19,7 +19,7 @@ class LoginSteps:
         self._job, self._logins, self._certificate = job, logins, certificate
 
     def hello(self, peer: str, party: str, data: bytes) -> bytes:
-        """Return a challenge for this connection; only a login that meets it reveals the job."""
+        """Return a challenge for this connection; only an answered challenge reveals the job."""
         hello = decode(data, Hello)
         _check_own(party, hello.party)
         return encode(Challenge(self._logins.challenged(peer, hello), self._certificate))

@@ -29,7 +29,7 @@ Took = Callable[[int], None]
 
 
 class ReleaseSteps:
-    """The steps ``rows`` (if they are given), ``schema``, ``receipt``, each column, and ``sent``.
+    """The steps ``rows`` (if rows are given), ``schema``, ``receipt``, each column, and ``sent``.
 
     With ``pilot``, the same steps for the release of a party's pilot.
     """

@@ -82,7 +82,7 @@ WEIGHTS = Step(32, "split-query", True, "weights", "3b")
 
 
 def with_pilot(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """Insert the steps of a pilot before the release; a prediction has none."""
+    """Insert the steps of a pilot before the release; a prediction has no pilot."""
     if steps[-1].number <= KEPT_BUNDLES:
         return steps
     place = [step.number for step in steps].index(KEPT_BUNDLES)
@@ -284,7 +284,7 @@ def check_address(bundle: Bundle, pair: Pair) -> None:
 
 
 def hand_out(bundle: Path, folder: Path) -> Path:
-    """Copy a bundle to the folder from which it is carried."""
+    """Copy a bundle to the folder from which people carry it."""
     if not bundle.exists():
         raise DataError(
             f"{bundle.name} was written before and is missing",

@@ -156,7 +156,7 @@ def pair_of(job: Job, own: str, peer: str, number: str) -> Pair:
 def handed_out(
     chains: Iterable[BundleChain], numbers: Collection[int], to: Path
 ) -> tuple[Written, ...]:
-    """Copy the last bundle of each chain to a folder, if it is of these steps; return them."""
+    """Copy chains' last bundles to a folder if their steps have these numbers; return them."""
     found = []
     for chain in chains:
         last, bundle = chain.last(), chain.written()

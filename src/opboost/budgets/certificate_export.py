@@ -52,9 +52,9 @@ def exported_certificate(
 ) -> dict[str, Any]:
     """Return the certificate of these columns as plain JSON data.
 
-    ``record`` is the promise about all of them; its other parts, such as scores, are stated without
-    a distribution.  ``total`` is the stated record total; without one, it is the sum over the
-    columns that a row sends.
+    ``record`` is the promise about the whole record; its parts other than columns, such as scores,
+    are stated without a distribution.  ``total`` is the stated record total; without one, it is the
+    sum over the columns that a row sends.
 
     >>> import opboost as op
     >>> age = PrivateColumn("age", None, op.ClampMap(op.Domain(1, 10), 0.64))
@@ -146,7 +146,7 @@ def _promise(column: PrivateColumn) -> dict[str, Any]:
 
 
 def _runs(partition: Partition) -> int | list[int]:
-    """Return the width of the runs, or their first cells after the first run, counted from 0."""
+    """Return the width of the runs, or the first cell of each run but the first, counted from 0."""
     if isinstance(partition.theta, int):
         return partition.theta
     assert partition.domain is not None
@@ -183,7 +183,7 @@ def _channel(column: PrivateColumn) -> dict[str, Any]:
 
 
 def _shifts(cells: int, weights: list[int], floor: int) -> dict[str, Any]:
-    """Describe rows that are one row of weights, shifted for each cell, and a floor elsewhere."""
+    """Describe rows that equal one row of weights, shifted to each cell, with a floor elsewhere."""
     whole = sum(weights) + (cells - 1) * floor
     row = {"weights": list(map(hex, weights)), "floor": hex(floor), "sum": hex(whole)}
     return {"kind": "shifts", "cells": cells, **row}

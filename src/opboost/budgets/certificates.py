@@ -1,4 +1,4 @@
-"""What a configuration promises, and the exact loss of its mechanisms, for whoever signs it off."""
+"""What a configuration promises, and its mechanisms' exact loss, for the person who signs."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def check_taking_part(
 ) -> None:
     """Refuse a prediction unless each of the model's parties takes part or is left out by name.
 
-    This happens before anybody releases anything.  If the model and the job have one party each,
-    their names may differ.  A model that was trained on one machine knows no parties.
+    This check precedes any release.  If the model and the job have one party each, their names may
+    differ.  A model that was trained on one machine knows no parties.
     """
     known = sorted(set(model.origins_.parties.values()))
     if not known or (len(known) == 1 and len(here) == 1):

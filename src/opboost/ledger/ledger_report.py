@@ -24,7 +24,7 @@ from opboost.pages.printed_page import (
 )
 
 Line = Mapping[str, Any]
-"""One release, one attribute's spending or one period, as the ledger's summary holds it."""
+"""One release, one attribute's spending or one period, as in the ledger's summary."""
 
 
 @dataclass(frozen=True, slots=True)

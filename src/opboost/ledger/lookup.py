@@ -112,7 +112,7 @@ class Lookup:
         return Known(decided, sent, draws, elsewhere, recorded)
 
     def stored(self, handles: Words, release: str) -> BoolArray:
-        """Return which columns of each person a stored release holds, in any period."""
+        """Return which columns of each person are in a stored release of any period."""
         sent = np.zeros((len(handles), len(self._wanted)), dtype=np.bool_)
         for file in self._files:
             if file.run.stored == release:

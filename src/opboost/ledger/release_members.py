@@ -1,4 +1,4 @@
-"""The people of earlier runs whom a later release sent again.
+"""The people of earlier runs whose draws a later release sent again.
 
 A release writes records only for new people or columns.  For all others it keeps one bit per record
 of the run that holds them, so that the ledger can answer who received what about a person.

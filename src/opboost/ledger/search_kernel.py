@@ -135,7 +135,7 @@ def recall(  # type: ignore[no-untyped-def]
                 if is_sent:
                     for b in range(width):
                         draws[i, target + b] = drawn[place, source + b]
-    for i in range(len(is_whole)):  # in the order of rows, which is that of memory
+    for i in range(len(is_whole)):  # in the order of rows, so that memory is read in order
         if is_whole[i]:
             for c in range(columns.shape[0]):
                 decided[i, columns[c, 0]] = True

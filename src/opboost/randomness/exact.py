@@ -1,8 +1,8 @@
 """Arithmetic that never rounds in the unsafe direction.
 
 Promises are compared with exact losses, so float rounding must not decide.  Everything here works
-on integers: a real number ``r`` is held as bounds ``low <= r * 2**bits <= high``.  Only the final
-result becomes a float, rounded in the direction that is safe: a loss up, a bound down.
+on integers: a real number ``r`` is represented by bounds ``low <= r * 2**bits <= high``.  Only the
+final result becomes a float, rounded in the direction that is safe: a loss up, a bound down.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class RowRng:
 
     @property
     def secure(self) -> bool:
-        """True: a promise may rely on it as long as nobody learns the secret."""
+        """True: a promise may rely on this noise as long as nobody learns the secret."""
         return True
 
     def child(self, name: object) -> RowRng:

@@ -81,7 +81,7 @@ class _Keystream:
         ).encryptor()
 
     def take(self, count: int) -> Words:
-        """Return the next ``count`` words; if they fit the buffer, the next call reuses it."""
+        """Return the next ``count`` words, valid until the next call if they fit the buffer."""
         # The cipher needs room for one block more than it writes, hence two spare words.
         out = self._buffer if 8 * count <= BUFFER_BYTES else np.empty(count + 2, dtype=np.uint64)
         room = out.view(np.uint8)

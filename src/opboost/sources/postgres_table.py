@@ -151,7 +151,7 @@ class PostgresTable(DatabaseTable):
 
 
 def _numeric(modifier: int) -> str:
-    """Return the type for a numeric column; the modifier holds its digits and decimals."""
+    """Return the type for a numeric column; the modifier encodes its digits and decimals."""
     digits, decimals = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
     return "int8" if modifier >= 4 and decimals == 0 and digits <= 18 else "float8"
 

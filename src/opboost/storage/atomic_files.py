@@ -105,7 +105,7 @@ def damaged(path: Path, next_step: str) -> DataError:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an ``OSError`` that has none, such as the one of a failed write."""
+    """Add the file's name to an ``OSError`` that names none, as after a failed write."""
     try:
         yield
     except OSError as error:

@@ -77,7 +77,7 @@ class FederatedTraining:
         rehearse_training(self.settings["booster"], self.settings["booster_params"], self.target(y))
 
     def check_watching(self, y: Any) -> None:
-        """Refuse labels with too few rows to watch for early stopping."""
+        """Refuse labels with too few rows to hold any out for early stopping."""
         if self.early_stopping is not None:
             self._watched_split(self.target(y), 0)
 
@@ -189,7 +189,7 @@ class FederatedTraining:
     def _watching(
         self, target: Target, release: Sequence[ReleasedColumn], seed: int | None
     ) -> Split:
-        """Return which rows are watched for early stopping, and which the model learns from."""
+        """Return which rows are held out for early stopping, and which the model learns from."""
         if any(c.withheld for c in release):
             raise ParameterError(
                 "early_stopping needs the values of released codes, and a party withholds them "
@@ -199,7 +199,7 @@ class FederatedTraining:
         return self._watched_split(target, seed or 0)
 
     def _watched_split(self, target: Target, seed: int) -> Split:
-        """Hold out rows to watch for early stopping; their number depends only on the labels."""
+        """Hold out rows for early stopping; their number depends only on the labels."""
         split = split_rows(target, self.held_out or DEFAULT_HELD_OUT, seed)
         if split.unscored:
             raise DataError(

@@ -426,7 +426,7 @@ class LabelParty:
         return self._training
 
     def _check_watching(self, y: Any) -> None:
-        """Refuse labels with too few rows to watch for early stopping, before anybody draws."""
+        """Before anybody draws, refuse labels with too few rows to hold out for early stopping."""
         if self._training is not None:
             self._training.check_watching(y)
 

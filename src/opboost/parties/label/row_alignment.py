@@ -36,7 +36,7 @@ class RowAlignment:
         rules: The agreed rules of the alignment.
         kept: ``"common"`` or ``"mine"``: which rows the job is about.
         y: The labels of all rows, or None for rows to be predicted.
-        check_watching: Refuses labels with too few rows to watch for early stopping.
+        check_watching: Refuses labels with too few rows to hold any out for early stopping.
         check_record: Refuses parties whose totals add up to more than the job allows.
     """
 
@@ -135,7 +135,7 @@ class RowAlignment:
         self.check_watching(self.y[some] if self.kept == "common" else self.y)
 
     def _too_few(self, rows: int) -> str:
-        """Return what to tell a party about too few rows; with ``rows="mine"``, only its own."""
+        """Return the message to a party about too few rows; with ``rows="mine"``, about its own."""
         if self.kept == "common" or rows < self.rules.minimum_rows:
             return "The parties have too few rows in common to learn from."
         return "The label party ended the job."

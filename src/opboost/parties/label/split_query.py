@@ -1,7 +1,7 @@
 """The split query: which codes a party is asked for, and how the answers enter the model.
 
 The codes at which a model has cuts reveal something about labels.  A query for all codes of a
-party's columns follows from its release alone, and reveals nothing about them.
+party's columns follows from its release alone, and reveals nothing about labels.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def is_small(offer: ReceivedRelease) -> bool:
 
 
 def _released(offer: ReceivedRelease) -> list[PrivateColumn]:
-    """Return the private column behind each released one."""
+    """Return the private column behind each released column."""
     return [c for c in offer.private for _ in c.release_names()]
 
 

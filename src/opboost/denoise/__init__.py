@@ -1,7 +1,8 @@
 """Estimate clean rows from noisy ones: post-processing of a release, so it costs no privacy.
 
 The label party knows its labels and the public noise matrix of each column.  For each label, it
-fits a model of the clean rows to the noisy ones, and draws clean rows from their posterior.
+fits a model of the clean rows to the noisy ones, and draws clean rows from their posterior.  The
+modules, in reading order:
 
     noise_matrix -> label_groups -> encoded_rows -> latent_classes -> posterior_draws
         -> model_selection -> fit -> whether_to_denoise

@@ -75,8 +75,8 @@ class BitTally:
 def _kept(gap: FloatArray, noise: float) -> float:
     """Return the fraction of a gap that exceeds noise: zero if the gap is no larger than noise.
 
-    Two pmfs are at most about one apart, so the part beyond noise is bounded.  Without this bound,
-    where noise is far larger, a small excess by chance would be taken for a real difference.
+    Two pmfs differ by at most about one, which bounds the part beyond noise.  Without this bound, a
+    small excess by chance over very large noise would be taken for a real difference.
     """
     pmfs = gap.size / gap.shape[-1]
     more = 1 - noise / max(float((gap**2).sum()), 1e-12)

@@ -21,7 +21,7 @@ CLASSES_PER_CELL = 8
 """Weighing a cell under this many classes takes as long as all other work on it."""
 
 WAVE_CELLS = 2**22
-"""Sums of units are added up before they take more cells of memory than this."""
+"""Sums of units are added up before they occupy more than this many cells of memory."""
 
 Codes = np.ndarray[Any, Any]
 Table = np.ndarray[Any, np.dtype[np.float32]]
@@ -47,7 +47,7 @@ class Space:
 
     @property
     def matrices(self) -> list[FloatArray]:
-        """One matrix for each column that is held as a code."""
+        """One matrix for each column that is stored as a code."""
         return [*(c.matrix for c in self.channels), *(np.eye(k) for k in self.own)]
 
     def index(self) -> Index:
@@ -204,7 +204,7 @@ class EncodedRows:
         in_threads(work, count, min(threads, count))
 
     def waves(self, cells: int) -> Iterator[IntArray]:
-        """Yield runs of units, so short that sums of ``cells`` cells each take little memory."""
+        """Yield ranges of units whose sums (``cells`` cells per unit) fit into little memory."""
         step = max(2 * (os.cpu_count() or 1), WAVE_CELLS // max(1, cells))
         return (self.units[k : k + step] for k in range(0, len(self.units), step))
 

@@ -24,7 +24,7 @@ MIN_EXPLAINED = 1e-4
 """Classes do not differ in a column if factors explain less than this share of its variance."""
 
 MAX_SHIFT = 2.0
-"""The most standard deviations between a class and its group's mean."""
+"""The most standard deviations by which a class's mean differs from its group's."""
 
 MIN_PAIR_ROWS = 3
 """A pair of columns counts only if at least this many rows sent both."""
@@ -85,7 +85,7 @@ class Factors:
 
     @classmethod
     def of(cls, pmfs: Table, index: Index, rows: EncodedRows, groups: Groups) -> Factors | None:
-        """Return the factors of rows whose groups have these pmfs; None if no pair says anything.
+        """Return the factors of rows whose groups have these pmfs; None if no pair is informative.
 
         Ordered groups share their factors, so that a class means the same in neighbouring groups.
         """
@@ -226,7 +226,7 @@ def _loadings(correlation: FloatArray) -> FloatArray:
 
 
 def _points(classes: int, most: int, rng: np.random.Generator) -> Any:
-    """Return ``[c, f]``: points of mean zero and covariance one, on few factors for few classes."""
+    """Return ``[c, f]``: points of mean zero and covariance one; few classes use few factors."""
     width = min(most, max(1, classes.bit_length() - 1))
     drawn = rng.normal(size=(classes, width))
     orthogonal, _ = np.linalg.qr(drawn - drawn.mean(axis=0))

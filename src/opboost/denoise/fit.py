@@ -39,7 +39,7 @@ MIN_SELECTION_ROWS = 10_000
 """In larger tables, model selection uses at least this many rows."""
 
 SELECTION_CELLS = 200_000
-"""Model selection uses more rows while these send fewer cells than this: they reveal little."""
+"""If rows send few cells, model selection uses enough rows to have about this many cells."""
 
 MANY_ROWS = 1_000_000
 """Above this many rows, the rows for model selection are picked without permuting all of them."""
@@ -51,7 +51,7 @@ IDLE = 2
 """The mark of a row that takes no part in model selection."""
 
 FOLDS = 4
-"""The parts of the rows that are held out in turn to choose the fit with one class per group."""
+"""The number of folds that are held out in turn to choose the fit with one class per group."""
 
 REFINING_STEPS = 10
 """The EM steps on all rows that refine a model fitted to a part of them."""
@@ -63,7 +63,7 @@ FitProgress = Callable[[str, float], None]
 """A callback that receives the name of the current stage and how much of it is done."""
 
 Parted = Callable[[Codes], object]
-"""A callback that receives the part of each row as soon as it is drawn; see :class:`Trial`."""
+"""A callback that receives each row's part (see :class:`Trial`) as soon as parts are drawn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Denoiser:
-    """Fitted models of P(clean row | label); draws take turns among them."""
+    """Fitted models of P(clean row | label), which successive draws use in turn."""
 
     pairing: Pairing
     groups: Groups
@@ -113,9 +113,9 @@ def fit(
     The smoothing over labels, the number of steps and the number of classes are those under which
     held-out noisy rows are likeliest.  If model selection used all rows and chose
     several classes, ``members`` models are then fitted to them from different starts.  In larger
-    tables, a few steps on all rows refine the chosen model instead.  With ``spread``, workers of a
-    cluster pass over the rows.  A step costs time linear in rows × columns × classes, and memory of
-    a few bytes per cell.
+    tables, a few steps on all rows refine the chosen model instead.  With ``spread``, the workers
+    of a cluster process the rows.  A step costs time linear in rows × columns × classes, and memory
+    of a few bytes per cell.
     """
     pairs = pairing(space, groups, outputs.codes)
     codes = pairs.paired(outputs.codes)
@@ -137,8 +137,8 @@ def fit_blocks(
 ) -> Denoiser:
     """Fit as :func:`fit` does, to rows in blocks; model selection brings its rows into memory.
 
-    Passes over all rows: one that counts sent cells (if some rows do not send every column), one
-    that collects these rows, one that tallies outputs, and one per step.
+    It passes over all rows once to count sent cells (if some rows do not send every column), once
+    to collect the rows for model selection, once to tally outputs, and once per step.
     """
     say = progress or (lambda what, share: None)
     rng = np.random.default_rng(seed)

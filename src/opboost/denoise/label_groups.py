@@ -1,4 +1,4 @@
-"""Group rows by label: classes, or bins of a regression target, and which groups are near."""
+"""Group rows by class, or by bins of a regression target, and say which groups are near."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_ROWS_PER_BIN = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """The group of each row, and whether groups are ordered, with similar neighbours.
+    """The group of each row, and whether groups are ordered, so that neighbours are similar.
 
     Bins of a target hold equally many rows; a value that many rows share has a bin of its own.
     ``weight`` says how many rows each row counts for in fits; None if every row counts once.

@@ -2,10 +2,10 @@
 
     P(x | group g) = sum over classes c of pi[g, c] · product over columns j of P[g, j, c](x_j)
 
-The E-step weights a row's classes by the likelihood of its outputs, Q = P · M, where M is a
-column's noise matrix.  The M-step is EM's multiplicative update of each pmf; it needs sums of
-outputs, not rows.  A kernel over groups lets a row count for neighbouring groups too, so this is EM
-for a local likelihood.
+The E-step weights a row's classes by the likelihood of its outputs: in each column these have the
+chances Q = P · M, where M is the column's noise matrix.  The M-step is EM's multiplicative update
+of each pmf; it needs sums of outputs, not rows.  A kernel over groups lets a row count for
+neighbouring groups too, so this is EM for a local likelihood.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_LANES = 128
 """At most this many pmfs of a column are fitted together, so that their tables stay in cache."""
 
 FLOOR = 1e-3
-"""For scaling, rarer outputs count as if they had this chance, so that products stay finite."""
+"""In scaling, outputs rarer than this count as if they had this chance: products stay finite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +131,8 @@ class Mixture:
     def fitted(self, counts: Table, sizes: Table, inner: int, bits: bool = True) -> Mixture:
         """Fit to each group's counts of outputs and sizes of classes: the M-step.
 
-        Without ``bits``, the pmfs of bits are kept: plain tallies as ``counts`` cannot update them.
+        If ``counts`` are plain tallies, pass ``bits=False``: these cannot update the pmfs of bits,
+        which then stay as they are.
         """
         pi = self.near_pi @ sizes + 1
         spread = np.empty_like(counts)
@@ -149,7 +150,7 @@ class Mixture:
         return replace(made, pi=pi.astype(np.float32))
 
     def refreshed(self) -> Mixture:
-        """Return the same pmfs, and recompute the chances of outputs from them."""
+        """Return the same pmfs, with the chances of outputs recomputed from them."""
         return self._maximised(self.Q, 0.0, 0, 1, False)
 
     def _maximised(

@@ -14,12 +14,12 @@ from opboost.runtime.compiling import njit
 _TINY = np.float32(1e-30)
 _FAR = np.float32(1e-5)  # below this weight, a row does not count for another group
 _EVEN = np.float32(1 + 1e-5)  # chances with a smaller ratio differ only by rounding
-_LEAST = np.float32(1e-4)  # of an output's constant, so that no factor rules a class out
+_LEAST = np.float32(1e-4)  # of an output's constant: the least factor; none rules a class out
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 def spread(lo, hi, near, models, counts, out):  # type: ignore[no-untyped-def]
-    """Sum the counts of all groups for each of groups lo..hi, by kernel ``near[k]`` of model k."""
+    """For groups lo..hi, sum all groups' counts, weighted by kernel ``near[k]`` of model k."""
     classes = counts.shape[2]
     weight = np.empty(classes, np.float32)
     for g in range(lo, hi):

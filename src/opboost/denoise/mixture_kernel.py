@@ -109,11 +109,11 @@ def _weigh(  # type: ignore[no-untyped-def]
     """Weigh rows begin..end of one group.
 
     For row begin + r, write the lines of the ``sent[r]`` outputs that it sent to ``lines[r]``, the
-    classes' shares to ``p[r]`` and the bits' factors to ``s[r]``.  ``scored`` adds the logarithms
-    of its likelihoods to ``score[r]``; they take as long as everything else.
+    classes' shares to ``p[r]`` and the bits' factors to ``s[r]``.  ``scored`` adds the row's
+    log-likelihoods to ``score[r]``; computing them takes as long as everything else.
 
-    Each step is done for all rows before the next, because the steps of one row wait for each
-    other.  What is written for a row does not depend on the rows beside it.
+    Each step is done for all rows before the next step, because the steps of a single row wait for
+    each other.  What is written for a row does not depend on the other rows.
     """
     classes, rows, most = pi.shape[0], end - begin, 0
     for r in range(rows):

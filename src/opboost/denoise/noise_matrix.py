@@ -15,7 +15,7 @@ MAX_NOISE_MATRIX_CELLS = 512
 """The largest grid that is modelled cell by cell."""
 
 MAX_GRID_CELLS = 2048
-"""The largest grid that is inverted; grids between the two limits are modelled in runs of cells."""
+"""The largest grid that is modelled; above ``MAX_NOISE_MATRIX_CELLS``, in runs of cells."""
 
 MAX_RUNS = 128
 """The most runs of cells of a large grid, so that its tables do not outgrow the data."""
@@ -172,7 +172,7 @@ def _with_gaps(
 
 
 def outputs_of(mechanism: Mechanism, values: Any, missing: Any = None) -> np.ndarray[Any, Any]:
-    """Return released values as positions among the matrix's outputs; gaps take the last one."""
+    """Return released values as positions among the matrix's outputs; gaps get the last one."""
     grid = mechanism.outputs
     codes = np.asarray(values).astype(np.int64) - grid.L
     if missing is not None:

@@ -1,4 +1,4 @@
-"""Draw clean rows from a fitted model, given outputs and label or only outputs."""
+"""Draw clean rows from a fitted model, given outputs and labels, or only outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class JointDistribution:
 
     @classmethod
     def of(cls, member: Mixture, pairing: Pairing, groups: Groups) -> JointDistribution:
-        """Build it from a model; groups are as common as among the rows of the fit."""
+        """Build it from a model; each group has the share of rows that it had in the fit."""
         count = groups.sizes() + 1e-9
         return cls(member, pairing, count / count.sum())
 
@@ -95,7 +95,7 @@ def drawn(
     seed: int,
     tokens: Codes | None = None,
 ) -> States:
-    """Draw once from one model, for rows of these groups; tokens default to rows' positions."""
+    """Draw once from one model, for rows of these groups; tokens default to the rows' positions."""
     rows = EncodedRows.of(pairs.paired(outputs.codes), outputs.bits, group, len(member.pi))
     return drawn_rows(rows, member, pairs, number, seed, tokens)
 

@@ -52,7 +52,7 @@ class Reconstruction:
         return float(self.pmf @ self.cells)
 
     def quantile(self, share: ArrayLike) -> FloatArray:
-        """Return the smallest cells up to which at least these shares of the rows lie."""
+        """Return, per share, the smallest cell such that this share of rows lies at or below it."""
         wanted = np.asarray(share, dtype=np.float64)
         if ((wanted < 0) | (wanted > 1) | np.isnan(wanted)).any():
             raise ParameterError(f"A share must lie between 0 and 1; got {share!r}.")
@@ -60,7 +60,7 @@ class Reconstruction:
         return np.asarray(self.cells[np.minimum(place, len(self.pmf) - 1)])
 
     def range(self, queries: ArrayLike) -> FloatArray:
-        """Return the shares of rows within ranges, ends included; one row of ``queries`` each."""
+        """Return the share of rows in each range (a row of ``queries``), both ends included."""
         ranges = np.asarray(queries)
         if ranges.ndim != 2 or ranges.shape[1] != 2:
             raise DataError(f"queries must have shape (n, 2); got {ranges.shape}")
@@ -127,7 +127,7 @@ def _stepped(
     smoothing: float | FloatArray,
     steps: int,
 ) -> FloatArray:
-    """Run EM steps on several distributions at once, one per row: one pass over the matrix each."""
+    """Run EM steps on several distributions, one per row; a step passes over the matrix once."""
     whole = np.maximum(seen.sum(axis=1, keepdims=True), 1e-300)
     for _ in range(steps):
         chance = pmfs @ channel.matrix

@@ -19,17 +19,17 @@ Otherwise, the difference of two noisy variances could be tiny and make a loss n
 
 
 FEW_ROWS = 2_000
-"""With fewer rows than this, held-out rows favour draws, so the noisy rows get more weight."""
+"""With fewer rows than this, held-out rows favour draws, so draws must win by more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Mean held-out losses of training on noisy rows and on draws, and the paired error.
 
-    ``slack`` is how many standard errors worse draws may be.  At high noise all losses lie within
-    the error, and draws are what helps: slack is 1.  Where noisy rows already predict most of the
-    label, there is little to gain and draws must be better: slack falls to −1, and lower still with
-    few rows.
+    ``slack`` is how many standard errors worse draws may be.  At high noise, the losses differ by
+    less than the error, and draws usually help: slack is 1.  Where noisy rows already predict most
+    of the label, there is little to gain, and draws must be better: slack falls to −1, and further
+    if there are few rows.
     """
 
     naive: float

@@ -24,24 +24,27 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
     """A boosted classifier whose private columns are desensitised before training.
 
     Columns named in ``bounds`` or ``categories`` are private; all others are the label party's own.
-    An own column of text becomes one feature per text; more than 64 distinct texts are refused.
-    ``random_state`` seeds booster and denoiser; noise is cryptographic unless ``noise_rng`` is
-    seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows unless held-out noisy
-    rows show that this hurts; ``True`` always does so, and ``False`` trains on the noisy rows.
-    ``held_out=0.2`` also trains a second model without a fifth of the rows, and scores it on them;
-    the model itself learns from all rows.
+    A text column of the label party becomes one feature per distinct text, of which it may have at
+    most 64.  ``random_state`` seeds booster and denoiser; noise is cryptographic unless
+    ``noise_rng`` is seeded.  ``denoise="auto"`` trains on posterior draws of the clean rows unless
+    held-out noisy rows show that this hurts; ``True`` always trains on draws, and ``False`` on the
+    noisy rows.  ``held_out=0.2`` also trains a second model on four fifths of the rows and scores
+    it on the others; the model itself learns from all rows.
 
     Attributes:
-        model_: The stock model in raw units, for tables like the training table.
+        model_: The model in the booster's own format; it predicts tables with the training table's
+            columns, in raw units.
         plan_: The plan of a record budget (``op.Budget.record``), or None.
-        guarantee_: What is promised about one person's record.  Rows that were released several
-            times (a search that refits, copies in ``eval_set`` or ``predict``), here or in worker
-            processes, count several times; the caveats list what is not counted.
-        releases_: How many times any of the rows has been released so far.
+        guarantee_: What is promised about one person's record.  If rows were released several
+            times, here or in worker processes (by a search that refits, or as copies in
+            ``eval_set`` or ``predict``), it adds up these releases.  Its caveats list what it could
+            not count.
+        releases_: The largest number of releases of any one row so far.
         classes_: The labels.
         denoised_: Whether the model was trained on posterior draws.
         verdict_: The held-out losses that ``denoise="auto"`` compared, or None.
-        held_out_score_: The scores with only own columns and with all, or None.
+        held_out_score_: The held-out scores with only the label party's columns and with all
+            columns, or None.
 
     >>> import opboost as op
     >>> from sklearn.datasets import load_breast_cancer
@@ -103,12 +106,13 @@ class OpBoostClassifier(ClassifierMixin, BoostedBase):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
         continue_from: Self | None = None,
     ) -> Self:
-        """Desensitise the columns, train on their codes, and replace cuts by values.
+        """Desensitise the columns, train on their codes, and convert the trees' cuts to values.
 
         ``eval_set`` is ``(X, y)`` or ``[(X, y)]``; its private columns are released before the
-        booster sees them.  The training table itself is not released again: it keeps its noise.
-        ``continue_from`` is a fitted estimator of the same columns: trees for these new rows are
-        added to its model, and a person who is in both tables is charged for both releases.
+        booster sees them.  If ``eval_set`` holds the training table itself, that table keeps its
+        noise and is not released again.  ``continue_from`` is a fitted estimator of the same
+        columns: trees for these new rows are added to its model, and a person who is in both tables
+        is charged for both releases.
         """
         target, pair = Target.of_classes(y, sample_weight, self.class_weight), one_pair(eval_set)
         held_out = None if pair is None else (pair[0], target.codes_of(pair[1]))
@@ -155,7 +159,7 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
         early_stopping_rounds: int | None = None,
         continue_from: Self | None = None,
     ) -> Self:
-        """Desensitise the columns, train on their codes, and replace cuts by values."""
+        """Desensitise the columns, train on their codes, and convert the trees' cuts to values."""
         target, pair = Target.of_numbers(y, sample_weight), one_pair(eval_set)
         held_out = None if pair is None else (pair[0], as_numbers(pair[1]))
         self._fit(X, target, held_out, early_stopping_rounds, continue_from)
@@ -169,7 +173,7 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
 def kind_for(
     y: np.ndarray[Any, Any], task: str
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
-    """Return the estimator for a label; text, booleans and two distinct numbers are classes."""
+    """Return the estimator; for ``"auto"``, text, booleans and two distinct numbers are classes."""
     return KINDS[label_kind(y, task)]
 
 

@@ -57,7 +57,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     """The name of the label column, if the model was trained on a file."""
 
     scores_later_: float = 0.0
-    """The most that scores in predictions may reveal about a person, in addition to training."""
+    """The most that scores released for predictions may reveal about a person, besides training."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def _hold(
         self, model: TrainedModel, release: Desensitizer, origins: Origins | None = None
     ) -> None:
-        """Become the fitted estimator with this finished model and the release behind it."""
+        """Adopt a finished model and the release that it was trained on."""
         self._model, self.origins_ = model, origins or Origins()
         self.__dict__.pop("_stock", None)
         if model.denoised is not None:
@@ -215,7 +215,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def releases_(self) -> int:
-        """How many times any row that this estimator released has been released so far."""
+        """The largest number of releases so far of any one row that this estimator released."""
         check_is_fitted(self)
         return self.desensitizer_.account.releases
 
@@ -223,15 +223,16 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def model_(self) -> Any:
         """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
 
-        It takes tables with the columns of the training table: by name, in their order, in raw
-        units.  :meth:`model_matrix` says which columns become other features.
+        It predicts tables with the training table's columns: the same names, in the same order, in
+        raw units.  :meth:`model_matrix` says which columns it expects in another form.
         """
         return self.stock_model()
 
     def stock_model(self, *, units: Units = "raw") -> Any:
-        """Return the stock model in raw units, or in grid values as released rows have them.
+        """Return the stock model in raw units, or in the grid values of released rows.
 
-        A booster of your own stays as it was trained: in grid values, private columns first.
+        If you passed a booster object of your own, its model stays as it was trained: in grid
+        values, private columns first.
         """
         if not isinstance(self.trained_, Exportable):
             return self.trained_.native
@@ -255,7 +256,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return stock_features(trained, layout, order, self.origins_, units)
 
     def _is_named(self, features: Sequence[StockFeature]) -> bool:
-        """Return whether the stock model stores feature names; one for plain arrays does not."""
+        """Return whether the stock model stores feature names; a model for arrays does not."""
         names = [str(name) for name in column_order(self.desensitizer_)]
         return hasattr(self, "feature_names_in_") or [f.name for f in features] != names
 
@@ -290,12 +291,12 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return np.array([by_name[name] for name in column_order(self.desensitizer_)])
 
     def model_matrix(self, X: Any, *, units: Units = "raw", desensitize: bool = False) -> Any:
-        """Return the rows as the stock model takes them: a table with its features.
+        """Return the rows in the form that the stock model expects: a table of its features.
 
         Numbers stay in raw units under their name.  A column of categories becomes one feature per
         category (``city=north``).  Ordered categories, and columns whose party withholds its units,
-        are cell numbers (``size (grid)``); with ``units="grid"`` so are all numeric private
-        columns.  ``desensitize`` releases the private columns first, which gives grid values.
+        become cell numbers (``size (grid)``); with ``units="grid"``, all numeric private columns
+        do.  ``desensitize`` releases the private columns first, which gives grid values.
         """
         features = self._stock_features(units)
         if desensitize:
@@ -316,13 +317,13 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return table_like(X, columns)
 
     def _plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
-        """Return rows without noise as the features of our own model."""
+        """Return rows without noise as the features of our model in grid values."""
         model = self.trained_model_
         floats = getattr(model.trained, "floats", np.float32)
         return model.layout.plain_values(table, prepared, floats)
 
     def _released_values(self, X: Any) -> Matrix:
-        """Release rows and return them as the features of our own model."""
+        """Release rows and return them as the features of our model in grid values."""
         layout = self.trained_model_.layout
         table, columns = _released(self.desensitizer_, X)
         return layout.values(columns, layout.own_values(table, len(columns[0])))
@@ -336,10 +337,10 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def save_model(self, path: str | Path, *, units: Units = "raw", strip: bool = False) -> None:
         """Write the stock library's own file, which loads without OpBoost.
 
-        Given a table like the training table, the library predicts every row as ``predict`` does,
-        or refuses the table; ``model_matrix`` then builds one that it takes.  ``units="grid"``
-        gives a model of grid values, for released rows.  ``strip`` leaves out what reveals how many
-        training rows a node had.
+        Given a table with the training table's columns, the library predicts every row as
+        ``predict`` does, or refuses the table; ``model_matrix`` then builds a table that it
+        accepts.  ``units="grid"`` gives a model of grid values, for released rows.  ``strip``
+        leaves out statistics that reveal how many training rows reached a node.
         """
         self._exported(units).save(Path(path), strip=strip)
 
@@ -373,7 +374,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # rebuilt
+        return {k: v for k, v in super().__getstate__().items() if k != "_stock"}  # rebuilt on use
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
@@ -389,7 +390,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 def fitted(
     estimator: Fitted, model: TrainedModel, release: Desensitizer, origins: Origins
 ) -> Fitted:
-    """Fit the estimator with a model that was trained or saved elsewhere, and return it."""
+    """Return the estimator, fitted with a model that was trained or saved elsewhere."""
     estimator._hold(model, release, origins)
     return estimator
 
@@ -401,7 +402,7 @@ def fitted_to_parties(
     released: Counted,
     origins: Origins,
 ) -> Fitted:
-    """Return an estimator with a model of columns that parties released.
+    """Return the estimator, fitted with a model of columns that parties released.
 
     ``names`` are the columns of its table; ``released`` counts the parties' releases.
     """

@@ -25,7 +25,7 @@ from opboost.mechanisms import (
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """The declarations of private columns: each item is one value for all, or a dict by column."""
+    """The declarations of private columns: each field is one value for all, or a dict by column."""
 
     mechanism: Any
     bounds: Any = None
@@ -58,7 +58,7 @@ class Declarations:
         return [name for name in names if name in declared]
 
     def _for_all_columns(self) -> bool:
-        """Return whether one declaration of bounds (a pair, or "infer") holds for every column."""
+        """Return whether one declaration of bounds (a pair, or "infer") is for all columns."""
         return self.bounds is not None and not isinstance(self.bounds, Mapping)
 
     def column(self, name: Hashable, table: Any) -> tuple[PrivateColumn, bool]:
@@ -95,7 +95,7 @@ class Declarations:
                 _of(self.mapping, name, "cells"),
             )
         except ParameterError as error:
-            if inferred:  # the error's message shows the bounds, and these are not public
+            if inferred:  # the error's message shows the bounds, which are not public
                 raise ColumnError(
                     name, "cannot be set up with bounds from the data", detail=str(error)
                 ) from None
@@ -211,7 +211,7 @@ def _inferred(name: Hashable, table: Any) -> tuple[float, float]:
     if not finite.size:
         raise ColumnError(name, "holds no finite number, so no bounds can be inferred")
     lower, upper = float(finite.min()), float(finite.max())
-    # A constant column needs two different bounds too; its value is the lower one.
+    # A constant column needs two different bounds, too: its value becomes the lower one.
     return (lower, upper) if lower < upper else (lower, lower + max(1.0, abs(lower)))
 
 

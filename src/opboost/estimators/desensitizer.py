@@ -70,8 +70,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     Args:
         mechanism: One mechanism for all private columns, or a dict by column.  A record budget
-            chooses the mechanisms itself.  A tuple of ``PrivateColumn`` declares everything, so
-            that the other parameters of the columns are not needed.
+            chooses the mechanisms itself.  A tuple of ``PrivateColumn`` declares the columns
+            completely; leave the other parameters about columns out.
         bounds: The public range of each numeric column, such as ``{"age": (17, 90)}``, or one pair
             for all columns.  ``"infer"`` takes the bounds from the data; it warns, and the
             guarantee says so.
@@ -230,7 +230,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         The release uses the generator and budget that ``fit`` settles on.  If any column is
         refused, nothing is released.  If the budget has a pilot, ``weigh`` gives the column
         weights.  ``check`` may refuse the columns before any noise is drawn.  If the same table is
-        passed to :meth:`transform` later, it gives this release again.
+        passed to :meth:`transform` later, this release is returned again.
         """
         if weigh is None:
             check_no_pilot(stated_budget(self.budget), "which a Desensitizer does not see")
@@ -290,7 +290,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         """Return the released table: grid values (or bits) in place of the private columns."""
         table, released = self.release(X)
         out = output_columns(self._plan.names, released, passthrough=self._plan.passthrough)
-        # scikit-learn's set_output wraps arrays; without it, the output is of the input's kind.
+        # scikit-learn's set_output wraps arrays; without it, the output has the input's type.
         kind = _get_output_config("transform", self)["dense"]
         if kind not in ("default", "pandas"):
             return stack(table, out)
@@ -454,7 +454,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Leave out what describes the data, and could be used to test guesses about it.
+        # Leave out what describes the data: it could be used to test guesses about people.
         local = ("_memory", "_lock", "outside_")
         state: dict[str, Any] = super().__getstate__()
         return {k: v for k, v in state.items() if k not in local}

@@ -1,4 +1,4 @@
-"""How much each column, and each party, is worth to a model."""
+"""How important each column and each party is to a model."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Importances:
     """Shares of the total gain of all splits; they add up to one.
 
     Attributes:
-        columns: The share of each column, the most important first; the features of a column's
-            categories count for the column.
+        columns: The share of each column, the most important first; one-hot features count for
+            their column.
         parties: The share of each party, with the label party's own columns as ``"label party"``;
             empty for a model trained on one machine.
         held_by: The party of each column, if there are parties.
@@ -52,10 +52,10 @@ class Importances:
 
 
 def importances(model: BoostedBase) -> Importances:
-    """Return what each column and each party is worth to a fitted classifier or regressor.
+    """Return how important each column and each party is to a fitted classifier or regressor.
 
     The gain of a split is how much it lowers the loss on the training rows; with XGBoost, LightGBM
-    and ``hist-gbdt`` these are total gains, with ``gbdt`` scikit-learn's importances.
+    and ``hist-gbdt`` these are total gains; with ``gbdt``, they are scikit-learn's importances.
 
     >>> import numpy as np, pandas as pd, opboost as op
     >>> rng = np.random.default_rng(0)

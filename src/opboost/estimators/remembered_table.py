@@ -57,7 +57,7 @@ class ReleaseMemory:
         return entry[2]
 
     def keep(self, table: object, content: TableContent, release: Release) -> None:
-        """Remember a release, unless the table cannot be referenced weakly."""
+        """Remember a release if the table supports weak references."""
         self.made += 1
         number, memory = id(table), weakref.ref(self)
 

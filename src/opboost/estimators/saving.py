@@ -57,7 +57,7 @@ def save(estimator: Any, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
-    """Load a saved estimator, which predicts and still knows its guarantee.
+    """Load a saved estimator, with its guarantee.
 
     >>> import opboost as op, tempfile, pathlib
     >>> from sklearn.datasets import load_diabetes
@@ -179,7 +179,7 @@ def _parties(description: dict[str, Any], columns: int) -> tuple[str, ...]:
 
 
 def _own_rounds(description: dict[str, Any], trained: Trained) -> int:
-    """Return how many rounds, counted from the first, use only the label party's own columns."""
+    """Return how many of the first rounds use only the label party's own columns."""
     found = description.get("own_rounds", 0)
     rounds = trained.rounds if isinstance(trained, Staged) else 0
     if type(found) is not int or not 0 <= found <= rounds:

@@ -19,7 +19,7 @@ KEPT = ("passthrough", "own")
 
 @dataclass(frozen=True, slots=True)
 class SettledColumns:
-    """The private columns of a table, and what warnings and caveats say about its columns."""
+    """The private columns of a table, and the facts behind warnings and caveats about it."""
 
     columns: tuple[PrivateColumn, ...]
     names: tuple[Hashable, ...]

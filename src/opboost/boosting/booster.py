@@ -188,7 +188,7 @@ _BACKENDS = {
 def takes_gaps(booster: Booster) -> bool:
     """Return whether a booster trains on rows with missing values.
 
-    A booster that does not says so by ``TAKES_GAPS``.
+    A booster that cannot do so sets ``TAKES_GAPS`` to False.
 
     >>> takes_gaps(make_booster("gbdt")), takes_gaps(make_booster("hist-gbdt"))
     (False, True)

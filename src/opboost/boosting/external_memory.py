@@ -94,7 +94,7 @@ def train_external(
         part = replace(blocks, share=(k, shares))
         data = external_matrix(part, problem.y, problem.weight, bins)
         booster = xgb.train(plain, data, due, xgb_model=booster, verbose_eval=False)
-        booster.reset()  # release the rows on disk
+        booster.reset()  # let go of the rows on disk
         del data
         grown += due
     assert booster is not None

@@ -15,7 +15,7 @@ NOT_NEGATIVE = ("poisson", "tweedie")
 
 
 def check_no_missing(y: np.ndarray[Any, Any]) -> None:
-    """Refuse a label with missing values, whether None or not a number.
+    """Refuse a label with missing values, be they None or NaN.
 
     >>> check_no_missing(np.array([0.5, np.nan, 2.0]))
     Traceback (most recent call last):

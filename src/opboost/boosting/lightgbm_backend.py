@@ -406,7 +406,7 @@ def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
 
 
 def _check_rest(rest: str) -> None:
-    """Refuse a rest that is not importances, then bracketed parameters without categories."""
+    """Refuse a text whose end is not importances, then bracketed parameters without categories."""
     importances, _, parameters = rest.partition("\nparameters:\n")
     for line in filter(None, importances.split("\n")):
         name, sign, count = line.partition("=")

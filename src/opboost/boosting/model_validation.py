@@ -48,7 +48,7 @@ def check_tree(left: Any, right: Any, features: Any, count: int, *, leaf: int = 
 
 
 def _check_reached(left: Any, right: Any, inner: Any) -> None:
-    """Refuse a cycle.  Each node has at most one parent, so nodes that the root misses form one."""
+    """Refuse a cycle.  No node has two parents, so nodes that the root does not reach form one."""
     level, seen = np.array([0]), 0
     while len(level):
         seen += len(level)

@@ -344,7 +344,7 @@ def trees_of(model: Any) -> Iterator[Nodes]:
 
 
 def _nodes_of(model: Any) -> Iterator[tuple[Array, Array, Array, Array | None]]:
-    """Yield the same, and which nodes send gaps left if the model accepts gaps."""
+    """Yield what :func:`trees_of` yields, and which nodes send gaps left, if gaps are accepted."""
     if hasattr(model, "estimators_"):
         for tree in (t.tree_ for t in model.estimators_.ravel()):
             yield tree.feature, tree.threshold, tree.children_left != -1, None

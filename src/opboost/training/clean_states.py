@@ -91,7 +91,7 @@ class StateCoding:
             if channel is not None:
                 if place in clear:
                     channel = NoiseMatrix(np.eye(channel.states))
-                if absent and channel.unsent < 0:  # any share: all states give it equally
+                if absent and channel.unsent < 0:  # any share does: no state favours it
                     channel = channel.sent_by(0.5)
                 known.append(place)
                 channels.append(channel)
@@ -210,7 +210,7 @@ def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
 
 
 def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
-    """Return a column's codes as positions among its matrix's outputs; gaps take the last one."""
+    """Return a column's codes as positions among its matrix's outputs; gaps get the last one."""
     assert part.book is not None
     length = run_length(mechanism)
     found = (outputs_of(mechanism, part.book.values) // length)[part.codes]

@@ -3,18 +3,18 @@
 No party has such rows, so the score is estimated from noisy held-out rows.  For each of them the
 denoiser draws clean rows x from P(x | noisy row), without the label.  F(x) cannot be compared with
 the held-out label: given the noisy row, a drawn row is independent of it, so the comparison would
-measure noise.  Instead a link says how far to trust the model F beside G, the model of the label
-party's own columns, whose values are known,
+measure noise.  Instead, a link combines the model F with G, the model of the label party's own
+columns, whose values are known:
 
-    P(label = c | x)  ~  exp(a_c + b log F_c(x) + d log G_c(own)),      0 <= b <= MAX_SLOPE,
+    P(label = c | x)  ~  exp(a_c + b log F_c(x) + d log G_c(own)),      0 <= b <= MAX_SLOPE.
 
-and the held-out labels fit it by maximum likelihood through the noise: the chance of a row's label
-is the mean of the link over its drawn clean rows.  The drawn rows with labels from the link have
-the joint distribution of clean rows and labels, and F is scored on them.  If F learned nothing from
-the private columns, b is 0, and F gets no credit for them.
+It is fitted to the held-out labels by maximum likelihood through the noise: the chance of a row's
+label is the mean of the link over its drawn clean rows.  The drawn rows with labels from the link
+have the joint distribution of clean rows and labels, and F is scored on them.  If F learned nothing
+from the private columns, b is 0, and F gets no credit for them.
 
-For numbers, E[label | noisy row] = a + b E[F(x) | noisy row] + d G is linear, and least squares on
-held-out rows fit it; b and d give the covariance of F and the label in the clear.
+For numbers, E[label | noisy row] = a + b E[F(x) | noisy row] + d G is linear, and is fitted to
+held-out rows by least squares; b and d give the covariance of F and the label in the clear.
 
 The noise leaves b uncertain.  The standard error of the estimate is half the distance between the
 scores at b one error lower and one error higher.
@@ -31,7 +31,7 @@ from opboost._typing import FloatArray, IntArray
 from opboost.boosting import Task
 
 MAX_SLOPE = 1.5
-"""The most that held-out labels may raise a model's confidence: noise leaves slopes uncertain."""
+"""The largest slope b: noise leaves slopes uncertain, and a larger one would be overconfident."""
 
 MIN_CHANCE = 1e-6
 """Smaller probabilities are raised to this."""
@@ -127,7 +127,7 @@ class _Ranking:
         return cls(order, np.append(np.flatnonzero(np.diff(score[order])), len(score) - 1))
 
     def auc(self, chance: FloatArray) -> float:
-        """Return the AUC of rows that are positive with these chances and otherwise negative."""
+        """Return the AUC if each row is positive with its chance, and negative otherwise."""
         positive = chance[self.order]
         up = np.append(0.0, positive.cumsum()[self.last])
         right = np.append(0.0, (1 - positive).cumsum()[self.last])

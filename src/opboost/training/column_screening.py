@@ -1,7 +1,7 @@
-"""Leave columns of wide tables that say nothing about the label out of the model.
+"""Leave columns that say nothing about the label out of models of wide tables.
 
-If each person sends few of many columns, every column is known from few noisy rows.  Their chance
-correlations with the label add up over a hundred useless columns, and drown the useful ones.
+If each person sends few of many columns, every column is known from few noisy rows.  Over a hundred
+useless columns, chance correlations with the label add up and drown out the useful columns.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MIN_COLUMNS = 30
 """Narrower tables keep all their columns."""
 
 MAX_SENT_SHARE = 0.2
-"""Tables whose columns are sent by more people than this keep all of them."""
+"""If more than this share of people sends any of the columns, all columns are kept."""
 
 MIN_CHANCE = 0.5
 """Columns with a smaller chance of being useful are left out, except for the most useful one."""
 
 LEFT_OUT = 0.0
-"""The share of rows that is recorded for a column that is left out."""
+"""The share of rows recorded as having sent a column that is left out."""
 
 
 def screened(release: Sequence[ReleasedColumn], target: Target) -> list[ReleasedColumn]:

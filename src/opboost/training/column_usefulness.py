@@ -1,7 +1,7 @@
 """How useful each released column is for predicting the label, with a standard error.
 
-It reads only released rows and labels, so it reveals nothing more about any person.  The figure is
-that of the noisy column, which is all that a model sees.
+It reads only released rows and labels, so it reveals nothing more about any person.  It rates the
+noisy column, which is all that a model sees.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ColumnUsefulness:
         error: The standard error of that share, by a jackknife, and at least the spread that a
             useless column has by chance; NaN for too few rows.
         chance: The chance that the column is useful at all, given all columns.
-        weight: The weight that answers a pilot: 1, 1/2, 1/4 or 1/8.
+        weight: The column's weight in the answer to a pilot: 1, 1/2, 1/4 or 1/8.
     """
 
     name: Hashable
@@ -94,7 +94,7 @@ def columns_usefulness(columns: Iterable[ReleasedColumn], target: Target) -> lis
 def explained(found: ColumnScore) -> float:
     """Return the share of the label's variance that a column explains, beyond chance.
 
-    The squares add up to the rows times the share; chance adds one per square.
+    The squares add up to the number of rows times the share; chance adds one per square.
 
     >>> explained(ColumnScore(np.array([[26.0], [1.0]]), np.ones(2), rows=101))
     0.25

@@ -1,4 +1,4 @@
-"""Weigh columns by a pilot's released rows and labels: how often other people send each column.
+"""Weigh columns by a pilot's rows and labels: other people send useful columns more often.
 
 A column's score consists of squared correlations between features of its noisy outputs (polynomials
 of increasing degree, or bits) and the label.  In useless columns they all follow one distribution.

@@ -41,13 +41,13 @@ from opboost.training.targets import Target
 Choice = Literal["auto"] | bool
 
 ENOUGH_ROWS = 20_000
-"""Up to this many rows, four draws of each are trained on; above, two."""
+"""A table of up to this many rows is trained on four draws of each row, a larger one on two."""
 
 PLENTY_OF_ROWS = 2_000_000
-"""Above this many rows, one draw of each is trained on: there are enough rows to average over."""
+"""A larger table is trained on one draw of each row: it has enough rows to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""In small tables, at most this many held-out rows decide; each is guessed many times."""
+"""In small tables, at most this many held-out rows decide; predicting each takes many guesses."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
 """In tables of at most this many cells, the model of noisy rows is trained during the fit."""
@@ -56,7 +56,7 @@ LARGE_TABLE_ROWS = 100_000
 """A table with more rows is large: about a third of its rows takes part in the decision."""
 
 MAX_HELD_ROWS = 20_000
-"""In large tables, at most this many rows besides the held-out ones decide."""
+"""In large tables, at most this many rows decide besides those that model selection held out."""
 
 MAX_COMPARED_ROWS = 500_000
 """At most this many rows take part in the decision, picked at random from larger tables."""
@@ -134,10 +134,11 @@ def training_rows(
         release: The private columns, in the layout's order.
         own: The own features of the same rows.
         target: What is learned, and the weights of the rows.
-        denoise: ``True``, ``False``, or ``"auto"``: unless held-out noisy rows show that it hurts.
-        booster: The booster to train; ``"auto"`` tries it on a part of the rows.
+        denoise: ``True``, ``False``, or ``"auto"``, which denoises unless held-out noisy rows show
+            that this hurts.
+        booster: The booster to train; ``denoise="auto"`` tries it on a part of the rows.
         seed: The same seed gives the same draws.
-        verbose: Above zero, a progress bar on a terminal.
+        verbose: Above zero, a terminal shows a progress bar.
     """
     denoise = checked_choice(denoise, [c.sent for c in release], booster, len(target.y))
     if denoise is False:
@@ -204,7 +205,7 @@ def label_groups(target: Target) -> Groups:
 
 
 def draws_per_row(rows: int) -> int:
-    """Return how often each row of a table of this many rows is drawn.
+    """Return the number of draws of each row, for a table of this many rows.
 
     >>> draws_per_row(5_000), draws_per_row(50_000), draws_per_row(10_000_000)
     (4, 2, 1)
@@ -218,7 +219,7 @@ def draws_per_row(rows: int) -> int:
 class ComparedRows:
     """Rows that decide whether to denoise: those to train on, and those to predict, by place.
 
-    ``folder`` is where a booster that trains from disk keeps its bins; None for one in memory.
+    ``folder`` is where a booster that trains from disk keeps its bins; None for other boosters.
     """
 
     release: list[ReleasedColumn]
@@ -232,7 +233,7 @@ class ComparedRows:
 
     @property
     def lack_a_class(self) -> bool:
-        """Whether a class is too rare to hold out rows of it; then nothing is compared."""
+        """Whether the rows to train on lack a class; then nothing is compared."""
         target = self.target
         known = target.task == "regression"
         return not known and len(np.unique(target.y[self.seen])) < target.classes
@@ -245,7 +246,7 @@ class ComparedRows:
         seed: int,
         times: int = 1,
     ) -> Trained:
-        """Train on ``seen``; these columns hold its rows ``times`` times, stacked."""
+        """Train on the rows ``seen``; ``columns`` hold ``times`` stacked draws of these rows."""
         places, target = np.tile(self.seen, times), self.target
         weight = None if target.weight is None else target.weight[places]
         whole = layout.values(columns, self.own[places])
@@ -273,7 +274,7 @@ def _trains_beside_fit(booster: Booster, cells: int) -> bool:
 def _beside_fit(
     train: Callable[[Codes], Trained | None], fitted: Callable[[Parted], Denoiser]
 ) -> tuple[Trained | None, Denoiser]:
-    """Fit, and train in another thread as soon as the fit has drawn the part of each row."""
+    """Fit, and train in another thread as soon as the fit has assigned each row to a part."""
     part: Future[Codes] = Future()
 
     def trained() -> Trained | None:
@@ -285,7 +286,7 @@ def _beside_fit(
         try:
             return fitted(part.set_result)
         finally:
-            part.cancel()  # if the fit fails before it draws; otherwise this does nothing
+            part.cancel()  # has an effect only if the fit fails before it assigns parts
 
     return side_by_side(trained, found)
 
@@ -302,7 +303,7 @@ def compared(
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two counts
     as the draws' result, since both follow from the same distribution of clean rows.  The second
-    value is the best way of predicting noisy rows: one of these two, or the model itself.
+    result is the best way of predicting noisy rows: one of these two, or the model itself.
     ``noisy`` is the model of noisy rows, if it was trained before.
     """
     coding, denoiser = found.coding, found.denoiser
@@ -381,7 +382,8 @@ def judges(part: Any) -> tuple[IntArray, IntArray]:
     """Return the rows that both models are trained on, and those that decide.
 
     In large tables, training uses more rows than the trial's model was fitted to.  With few rows,
-    draws would win too often: noisy rows gain more than draws from additional rows.
+    draws would win too often, since training on noisy rows gains more from additional rows than
+    training on draws.
     """
     fitted, held = np.flatnonzero(part == 1), np.flatnonzero(part == 0)
     if len(part) <= LARGE_TABLE_ROWS:

@@ -1,7 +1,7 @@
 """The rows that a booster trains on if columns stay on disk: noisy rows, or posterior draws.
 
 The steps are those of ``denoised_rows.py``.  EM passes over the rows in blocks; choices and
-comparisons before it use random rows that fit into memory.
+comparisons use random rows that fit into memory.
 """
 
 from __future__ import annotations

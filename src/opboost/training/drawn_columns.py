@@ -20,7 +20,7 @@ from opboost.training.stored_rows import StoredRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnColumn:
-    """One draw of a column, in a plain file of codes; the code after the last one is a gap."""
+    """One draw of a column, in a plain file of codes; one more than the last code marks a gap."""
 
     file: Path
     kind: np.dtype[Any]

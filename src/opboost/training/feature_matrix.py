@@ -48,7 +48,7 @@ class OwnColumn:
         return [f"{self.name}={c}" for c in self.categories]
 
     def block(self, table: Any) -> Matrix:
-        """Return the column's features; a category that training did not see has zeros only."""
+        """Return the column's features; all are zero for a category that training did not see."""
         if self.categories is not None:
             return self.block_of(categories(table, self.name))
         if holds_dates(table, self.name):
@@ -194,7 +194,7 @@ class Layout:
         own: Iterable[Matrix],
         floats: type[np.floating[Any]] = np.float32,
     ) -> Matrix:
-        """Return the same from own features that are already made."""
+        """Return the same as :meth:`plain_values`, from own features that exist already."""
         blocks: list[Matrix] = []
         for private in self.private:
             cells = prepared[private.name]

@@ -10,7 +10,7 @@ from opboost._typing import IntArray
 from opboost.training.targets import Target
 
 MIN_SCORED_ROWS = 50
-"""With fewer held-out rows there is no score: it would be left to chance."""
+"""With fewer held-out rows, no score is given: it would be mostly chance."""
 
 MIN_CLASS_ROWS = 10
 """Each of two classes needs this many held-out rows."""

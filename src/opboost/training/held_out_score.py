@@ -11,7 +11,7 @@ from opboost.config.sections import MAX_HELD_OUT
 from opboost.errors import ParameterError
 
 PRIVATE_COLUMNS = "the private columns"
-"""The name of released columns in the line if no party is named."""
+"""What the line calls released columns if no party is named."""
 
 
 def checked_share(share: float) -> float:
@@ -57,7 +57,7 @@ class HeldOutScore:
         metric: ``"AUC"``, ``"accuracy"`` or ``"R²"``.
         rows: How many held-out rows were scored.
         held_out: The share of rows that was to be held out.
-        own: The score with only own columns; that of a constant if there are none.
+        own: The score with only own columns; if there are none, that of a constant prediction.
         has_own: Whether there are own columns.
         whole: The score of all columns.
         parties: If there are several, the score of own columns with those of each party.

@@ -106,10 +106,10 @@ def _plain(classes: np.ndarray[Any, Any] | None) -> dict[str, Any] | None:
 
 
 def _zipped(members: Mapping[str, bytes], path: Path) -> None:
-    """Write an archive that ``op.load`` does not take for one that would fill the memory."""
+    """Write an archive that passes ``op.load``'s check against files that would fill the memory."""
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
         with zipfile.ZipFile(path, "w", method) as archive:
-            for name, data in members.items():  # without times: equal models, equal bytes
+            for name, data in members.items():  # no times: equal models give equal bytes
                 archive.writestr(zipfile.ZipInfo(name), data, method)
         if fits(path.stat().st_size, members):
             return

@@ -80,7 +80,7 @@ def _rows(keys: Sequence[Any]) -> Encoded:
 
 
 def _checked(name: Hashable, categories: Sequence[Any]) -> tuple[Any, ...]:
-    """Refuse categories that an ONNX tensor cannot hold together."""
+    """Refuse categories that do not fit into one ONNX tensor."""
     if not categories or not (
         all(isinstance(c, str) for c in categories) or all(isinstance(c, int) for c in categories)
     ):
@@ -270,7 +270,7 @@ def _numbers(name: str, values: Any, floats: Any) -> dict[str, Any]:
 
 
 def _upward(cuts: Any, floats: Any) -> Any:
-    """Return the smallest floats not below the cuts; the same values lie below both."""
+    """Return the smallest floats at or above the cuts; they split floats as the cuts do."""
     with np.errstate(over="ignore"):
         near = np.asarray(cuts).astype(floats)
         return np.where(near < cuts, np.nextafter(near, floats(np.inf)), near)
@@ -303,7 +303,7 @@ def _named(graph: _Graph, name: str, value: str, kind: int, shape: list[Any]) ->
 
 
 def _class_tensor(classes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return classes as ONNX holds them: text, whole numbers, floats or truth values."""
+    """Return classes as ONNX holds them: text, whole numbers, floats or booleans."""
     if classes.dtype.kind in "iu":
         return classes.astype(np.int64)
     return classes if classes.dtype.kind in "fb" else classes.astype(str).astype(object)

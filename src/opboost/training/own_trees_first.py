@@ -1,8 +1,8 @@
-"""Train on rows that feature parties know only in part: trees of own columns come first.
+"""Train if feature parties know only some of the rows: first trees of own columns, then others.
 
 The first trees learn from all rows and read only own columns, so columns that were not sent need
-not be guessed.  The trees that are then added read all columns and learn from the rows that any
-party knows.  Only the first trees predict a row that no party knows.
+not be guessed.  The trees that are then added read all columns and learn from the rows that at
+least one feature party knows.  Rows that none of them knows are predicted by the first trees only.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def prepare_partly_known_rows(
 ) -> PreparedRows:
     """Train trees of own columns on all rows; prepare the known rows for the trees added later.
 
-    ``watched`` are held-out rows that stop both kinds of trees early.
+    ``watched`` are held-out rows for early stopping, of both kinds of trees.
     """
     known = ~nobody_sent(release)
     places = np.flatnonzero(known)
@@ -123,7 +123,7 @@ def _own_trees(
 
 
 def _known_part(watched: HeldOut) -> HeldOut:
-    """Return the watched rows that any party knows."""
+    """Return the watched rows that at least one party knows."""
     known = ~nobody_sent(watched.release)
     if not known.any():
         return watched

@@ -1,9 +1,9 @@
 """Choose how many rounds with the columns of feature parties to add to the trees of own columns.
 
-From few and very noisy rows, a booster learns relations that are not there, and these would spoil
-the predictions of own columns.  So some rows that a party knows are held out, and the model gets
-the number of rounds with the lowest loss on these rows as released.  If the loss does not fall by
-more than 1.5 standard errors, no round is added, and the model uses only own columns.
+From few, very noisy rows, a booster learns relations that do not exist, and these would spoil the
+predictions from own columns.  So some rows that a party knows are held out, and the model gets the
+number of rounds with the lowest loss on their released values.  If the loss does not fall by more
+than 1.5 standard errors, no round is added, and the model uses only own columns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POINTS = 10
 """This many numbers of rounds are compared with zero; they grow geometrically."""
 
 MIN_GAIN_IN_ERRORS = 1.5
-"""The loss must fall by this many standard errors, since the best of ``POINTS`` is chosen."""
+"""The loss must fall by more standard errors than this, as the best of ``POINTS`` is chosen."""
 
 MIN_HELD = 30
 """With fewer held-out rows, nothing is compared and all rounds are added."""
@@ -44,7 +44,7 @@ MIN_HELD = 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownPart:
-    """The rows that any party knows, and how they were prepared for a booster."""
+    """The rows that at least one party knows, and how they were prepared for a booster."""
 
     layout: Layout
     release: list[ReleasedColumn]
@@ -78,7 +78,7 @@ class KnownPart:
         return self.layout.values(coding.clean(shown, states), self.own[places]), places
 
     def guessed(self, rows: IntArray) -> tuple[Matrix, int]:
-        """Return rows as the model predicts them, and how often each occurs in succession."""
+        """Return rows in the form that the model predicts, and how many rows each one became."""
         shown, own = rows_of(self.release, rows), self.own[rows]
         if self.denoised is None:
             return self._codes(shown, rows), 1

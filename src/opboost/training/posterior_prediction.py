@@ -1,4 +1,4 @@
-"""Predict desensitised rows by the mean over the clean rows from which they may come."""
+"""Predict desensitised rows by the mean over the clean rows that may have produced them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ class Posterior:
     def of_arrays(cls, layout: Layout, arrays: Mapping[str, Any]) -> Posterior:
         """Read the posterior that :meth:`arrays` returned.
 
-        Earlier files hold one share of rows for all columns, and no grid of more than 512 cells.
+        Files of earlier versions hold one share of rows for all columns, and no grid of more than
+        512 cells.
         """
         names = set(arrays)
         cuts: Cuts = tuple(

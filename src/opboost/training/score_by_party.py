@@ -1,8 +1,9 @@
 """Split a by-party model into a score for each party, and add up the parties' answers.
 
-Trees of one party are pruned to leaves of enough people, and rounded.  The training rows then give
-the cells of their sum: equal-frequency cells of one number, or a codebook of the margins of several
-classes.  A noisy cell stands for the posterior mean of the party's part.
+Each party's trees are pruned until every leaf has enough people, and leaf values are rounded.  The
+training rows then give the cells of their sum: equal-frequency cells of one number, or a codebook
+of the margins of several classes.  In a prediction, a noisy cell stands for the posterior mean of
+the party's part of the sum.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from opboost.training.feature_matrix import Books, Layout
 from opboost.training.released_columns import ReleasedColumn
 
 SMALLEST_LEAF = 20
-"""The fewest people in a leaf that a feature party is shown."""
+"""The fewest people in any leaf of the trees that a feature party receives."""
 
 BOOK_ROWS = 20_000
 """The most rows that codebooks are fitted to."""
@@ -111,7 +112,7 @@ class ScoreParts:
 
 
 def additive(trained: Trained) -> AdditiveModel:
-    """Return the trees of a trained model; refuse a user's own booster, which shows none."""
+    """Return the trees of a trained model; refuse a user's own booster, which exposes none."""
     if not isinstance(trained, Additive):
         raise ParameterError(f"A model of {type(trained).__name__} does not show its trees.")
     return trained.additive()
@@ -192,8 +193,9 @@ def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore 
 def class_codebook(scores: FloatArray) -> IntArray:
     """Return the codebook of the margins of all classes together.
 
-    It has an entry for each class, and the nearest entry is that of the largest margin.  For more
-    than 32 classes it has 32 entries.  Larger codebooks predict worse (docs/score-release.md).
+    It has an entry for each class, placed so that the nearest entry to a row's margins is that of
+    the largest margin.  For more than 32 classes it has 32 entries.  Larger codebooks predict worse
+    (docs/score-release.md).
     """
     classes = scores.shape[1]
     if classes <= MAX_CELLS:
@@ -242,7 +244,7 @@ def _shared(
 
 
 class _Pruned:
-    """A tree without leaves of few rows, whose rows go to the other side of the split."""
+    """A tree without leaves of few rows; such rows go to the other side of the split instead."""
 
     def __init__(
         self, tree: Tree, counts: IntArray, limits: Sequence[tuple[int, int]], least: int
@@ -302,7 +304,7 @@ class _Rows:
     private: Sequence[PrivateColumn]
 
     def blocks(self) -> list[Matrix]:
-        """Return grid values; those beyond the grid move to its end, like clean values."""
+        """Return grid values; those beyond the grid move to its end, as clean values do."""
         return [
             self._block(slice(start, start + ROWS)) for start in range(0, len(self.problem.y), ROWS)
         ]

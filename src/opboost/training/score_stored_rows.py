@@ -55,7 +55,7 @@ class ReceivedOnDisk:
         )
 
     def at(self, places: IntArray) -> ReceivedOnDisk:
-        """Return the rows at ascending places, which are read from the same files."""
+        """Return the rows at these ascending places; the result reads them from the same files."""
         stored = {
             name: [PickedRows(c, places) for c in parts] for name, parts in self.stored.items()
         }
@@ -96,7 +96,7 @@ def score_stored(
 def _noisy(
     problem: Problem, trial: HeldOutTrial, booster: Booster
 ) -> tuple[Figures, dict[int, float]]:
-    """Return the figures of a model of noisy rows; the problem also holds the held-out rows."""
+    """Return the figures of a model of noisy rows; ``problem`` includes the held-out rows."""
     assert isinstance(problem.X, Blocks)
     target, split = trial.target, trial.split
     seen, y, task = target.where(split.seen), target.where(split.held).y, target.task

@@ -1,4 +1,4 @@
-"""Score a model: train a second one the same way without some rows, and predict these.
+"""Score a model: train a second one in the same way without some rows, and predict those.
 
 The returned model learns from all rows; scoring does not change it.  The second model is denoised
 if the first one was, and predicts released rows as the first one does.
@@ -113,7 +113,7 @@ def score_training(
     if split.unscored:
         return Scored(replace(base, unscored=split.unscored))
     named = parties
-    if settings.continue_from is not None:  # its column order, and no scores by party
+    if settings.continue_from is not None:  # keep its column order; no party scores
         place = {c.name: i for i, c in enumerate(settings.continue_from.layout.private)}
         release, parties = sorted(release, key=lambda c: place[c.private.name]), None
     denoise = False if any(c.withheld for c in release) else settings.denoise
@@ -155,7 +155,7 @@ class HeldOutTrial:
         return self.target.where(self.split.held)
 
     def own_alone(self) -> tuple[FloatArray | None, float]:
-        """Return what own columns predict for held-out rows (None without any), and the score."""
+        """Return own columns' held-out predictions (None if there are none), and the score."""
         task, seen = self.target.task, self._seen
         if not self.own.columns:
             return None, _of_constant(task, seen, self._held.y)

@@ -1,7 +1,8 @@
 """The features of an exported model: in the order of the table, by name, in raw units.
 
-Given a table like the training table, a stock library then predicts as OpBoost does, or refuses it:
-a column that becomes several features, or that stays in grid values, has a different name there.
+Given a table like the training table, a stock library then predicts as OpBoost does, or refuses the
+table: a column that becomes several features, or stays in grid values, has a different name in the
+model.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ def _spelled(trained: Exportable, features: Sequence[StockFeature]) -> Iterator[
 def raw_values(
     layout: Layout, origins: Origins, table: Any, prepared: Mapping[Hashable, Prepared]
 ) -> dict[int, np.ndarray[Any, Any]]:
-    """Return the columns that the stock model takes in raw units, by position in our model.
+    """Return the columns that the stock model expects in raw units, by position in our model.
 
-    If the policy for gaps is a public constant, it replaces them; reported gaps are NaN.
+    If a public constant is declared for gaps, it replaces them; reported gaps are NaN.
     """
     found: dict[int, np.ndarray[Any, Any]] = {}
     place = 0
@@ -134,7 +135,7 @@ def raw_values(
 def stock_columns(
     features: Sequence[StockFeature], matrix: Matrix, raw: Mapping[int, np.ndarray[Any, Any]]
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the rows of our matrix as the stock model takes them, one column per feature."""
+    """Return the rows of our matrix in the stock model's form, one column per feature."""
     nothing = np.zeros(len(matrix), dtype=np.uint8)
     return {
         f.name: nothing

@@ -71,7 +71,7 @@ class Target:
 
 
 def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
-    """Return a label's kind; ``"auto"`` treats text, booleans and two numbers as classes."""
+    """Return a label's kind; by ``"auto"``, text, booleans or two distinct numbers are classes."""
     if task not in ("auto", "classify", "regress"):
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
     if task == "auto":

@@ -33,7 +33,7 @@ from opboost.training.training_settings import TrainingSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Rows on which training is only watched, released like those that it learns from."""
+    """Rows used only to monitor training, released like the rows that it learns from."""
 
     release: list[ReleasedColumn]
     table: Any
@@ -55,7 +55,7 @@ class PreparedRows:
     rows: TrainingRows
     labels: np.ndarray[Any, Any] | None
     own_rounds: int = 0
-    """Rounds of the continued model, whose trees read only own columns."""
+    """The number of rounds of the continued model, whose trees read only own columns."""
     booster: Booster | None = None
     """The booster that replaces that of the settings; None keeps it."""
 
@@ -181,7 +181,7 @@ def prepare_watched_rows(
     parties: Sequence[str] = (),
     watched: HeldOut | None = None,
 ) -> PreparedRows:
-    """Prepare rows as :func:`prepare_rows` does, watched on held-out rows if there are any."""
+    """Prepare rows as :func:`prepare_rows` does, with held-out rows to watch if there are any."""
     prepared = prepare_rows(release, own, target, settings, parties)
     return prepared if watched is None else prepared.with_held_out(watched)
 

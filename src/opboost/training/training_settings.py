@@ -75,7 +75,7 @@ class TrainingSettings:
 
 
 def _generator(random_state: Any) -> Any:
-    """Return numpy's generator of a ``random_state``, as scikit-learn understands it."""
+    """Return numpy's generator for a ``random_state``, as scikit-learn understands it."""
     if type(random_state) is int:
         return np.random.RandomState(random_state)
     from sklearn.utils import check_random_state

@@ -95,7 +95,7 @@ message, certificate and receipt.</p>
 
 
 def _said(found: Demo) -> str:
-    """Return the score that the label party, which knows only its own rows, printed."""
+    """Return the score that the label party printed; it is about the party's own rows."""
     return f"The label party’s own score. {found.score_line}." if found.score_line else ""
 
 

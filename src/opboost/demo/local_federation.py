@@ -162,7 +162,7 @@ class PartyOutcome:
 
 
 Between = Callable[[str, str], str]
-"""Takes a party's name and the label party's address; returns the address to connect to."""
+"""A function from a party's name and the label party's address to the address to connect to."""
 
 
 def run_federation(

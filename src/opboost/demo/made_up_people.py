@@ -1,7 +1,7 @@
 """A made-up table: what a bank, a shop and a telephone company know about the same people.
 
-Nobody in it exists.  A person has three traits that no column holds: how careful with money, how
-settled and how sociable they are.  Most columns depend on one or two traits plus noise, and the
+Nobody in it exists.  A person has three traits that no column holds: how careful with money they
+are, how settled, and how sociable.  Most columns depend on one or two traits plus noise, and the
 label depends on the traits and some columns:
 
 * a large loan for the income, little care with money and an unsettled life raise the risk;
@@ -120,7 +120,7 @@ class Organisations:
 
 
 def organisations(count: int = PEOPLE, seed: int = SEED) -> Organisations:
-    """Return the tables: each organisation knows 24 in 25 people, in an order of its own."""
+    """Return the tables: each organisation knows 24 of every 25 people, in an order of its own."""
     everybody = people(count + count // 4, seed)
     rng = np.random.default_rng((seed, 1))
     columns = {"bank": [*OWN, LABEL], **{name: list(held) for name, held in DECLARED.items()}}

@@ -101,7 +101,7 @@ def draw(stops: list[Stop], epsilon: float, grid: Domain, path: Path) -> None:
 
 
 _ACROSS, _TOP, _WIDTH, _CHART, _CELLS = 3, 50, 300, 200, 290
-"""Mechanisms per row; in SVG units the heading's height, and a panel's width and two heights."""
+"""Mechanisms per row; then, in SVG units, the heading's height, a panel's width and two heights."""
 _HEIGHT = 40 + _CHART + _CELLS + 20
 
 

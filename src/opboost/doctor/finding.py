@@ -18,7 +18,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was checked, its state, and what was found; ``next_step`` is empty iff it is well.
+    """What was checked, its state, and what was found; ``next_step`` is empty iff all is well.
 
     >>> Finding("disk", State.ok, "40.2 GB free in .").well
     True

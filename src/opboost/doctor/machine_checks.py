@@ -158,7 +158,7 @@ def locks() -> Finding:
 
 
 def connection_limits() -> Finding:
-    """Check whether a label server can limit what its peers use."""
+    """Check whether a label server can limit the resources that its peers use."""
     if not can_watch():
         return Finding("connection limits", State.warning, "none", NOT_LIMITED)
     return Finding("connection limits", State.ok, "a label server limits connections and memory")

@@ -19,7 +19,7 @@ from opboost.plots.svg import Series, Shape, SvgChart, short
 
 _SHAPES: tuple[Shape, ...] = ("circle", "square", "triangle", "diamond", "cross", "plus", "down")
 SHAPES: dict[str, Shape] = dict(zip(KINDS, cycle(_SHAPES), strict=False))
-"""The marker of each mechanism, besides its colour and dash."""
+"""The marker of each mechanism, in addition to its colour and dash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Rival:
 
     @property
     def nominal(self) -> float | None:
-        """The epsilon that it takes."""
+        """Its epsilon at that exact level."""
         return self.figures.mechanism.nominal_epsilon() if self.figures else None
 
 

@@ -39,11 +39,11 @@ DEFAULTS = {
 
 
 OPTIONAL = ("near", "width")
-"""Parameters that may be left empty: the mechanism then chooses."""
+"""Parameters that may be left empty: the mechanism then chooses a value."""
 
 
 def kinds_with(parameter: str) -> str:
-    """Return the kinds that have a parameter, separated by spaces, for an HTML attribute."""
+    """Return the kinds that have this parameter, separated by spaces, for an HTML attribute."""
     return " ".join(kind for kind in KINDS if registry.BY_KIND[kind].has(parameter))
 
 
@@ -122,7 +122,7 @@ class Problems:
 
     @contextmanager
     def at(self, control: str) -> Iterator[None]:
-        """Keep an error raised in the block, and continue after it."""
+        """Keep an error raised in the block, and continue after the block."""
         try:
             yield
         except OpBoostError as error:

@@ -45,7 +45,7 @@ def level(mechanism: Mechanism, measure: Measure) -> float:
 
 
 def _neighbours(mechanism: Mechanism) -> IntArray:
-    """Return the lower cells of some neighbours, the worst among them: ends, borders, between."""
+    """Return the lower cells of some neighbours, the worst included: at ends, borders, between."""
     domain = mechanism.domain
     most = 24 if isinstance(mechanism, Piecewise) else 8
     borders = np.array([b + by for b in mechanism.landmarks() for by in (-2, -1, 0)], np.int64)

@@ -89,7 +89,7 @@ class JobRun:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the job has ended."""
         return self.manifest is not None
 
     @property

@@ -107,7 +107,7 @@ def _(mechanism: WindowMap, x: IntArray, y: IntArray) -> FloatArray:
     distance = np.abs(x - y)
     mass = np.where(distance <= reach, weights[np.minimum(distance, reach)], floor)
     if mechanism.clipped:
-        tails = np.append(weights[::-1].cumsum()[::-1], 0.0)  # tails[d]: d to the reach
+        tails = np.append(weights[::-1].cumsum()[::-1], 0.0)  # sums of weights from d on
         first = np.minimum(distance, reach + 1)
         mass = np.where((y == lower) | (y == upper), tails[first] + first * floor, mass)
     return np.asarray(np.log(mass / whole))

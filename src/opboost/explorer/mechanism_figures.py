@@ -15,7 +15,7 @@ from opboost.mechanisms import Mechanism
 from opboost.metrics.expected_kendall import expected_kendall
 
 MAX_DRAWN_CELLS = 128
-"""Averages are over every value on grids of up to this many cells, else over 40 spaced evenly."""
+"""On grids of up to this many cells, averages are over every value; else over 40 evenly spaced."""
 
 FEW_CELLS = 48
 """On grids of up to this many cells, all pairs at all distances are evaluated, else a selection."""

@@ -61,7 +61,7 @@ class LedgerView:
 
 
 def _caps_of_new(config: Path) -> dict[str, Any] | None:
-    """Return the summary of a ledger that does not exist yet; None if it, or its key, does."""
+    """Return the summary of a ledger that does not exist yet; None if it or its key exists."""
     section = declared_section(config)
     if (Path(section.folder) / CHAIN_FILE).exists() or Path(section.key).exists():
         return None

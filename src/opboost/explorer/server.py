@@ -36,7 +36,7 @@ MAX_FIELDS, MAX_BODY_BYTES = 5000, 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages show: perhaps a table, a ledger, a job and declared columns."""
+    """What the pages show: a table, a ledger, a job and declared columns, each optional."""
 
     table: Path | None = None
     ledger: LedgerView | None = None

@@ -19,19 +19,19 @@ def weighted_kendall(
     normalise: Literal["paper", "reference"] = "paper",
     ranks: Literal["average", "dense"] = "average",
 ) -> float:
-    """Return Kendall's tau, with each pair weighted by how far apart its values of ``r`` rank.
+    """Return Kendall's tau, with pairs weighted by the distance of their ranks in sorted ``r``.
 
     It is ``⟨r,s⟩ / sqrt(⟨r,r⟩ · ⟨s,s⟩)``, where ``⟨r,s⟩`` is the sum over pairs of
-    sgn(r_i−r_j)·sgn(s_i−s_j)·w, and w is the distance between the two ranks in sorted r.  The
-    result is 1 iff the order is kept strictly.
+    sgn(r_i−r_j)·sgn(s_i−s_j)·w, and w is this distance.  The result is 1 iff the order is kept
+    strictly.
 
     Args:
         r: The values before the release.
         s: The values after it.
         normalise: ``"paper"`` as above; ``"reference"`` divides only by ⟨r,r⟩, as the authors'
             code does, so that ties in s count as lost order.
-        ranks: Equal values of r share their mean rank in sorted r (``"average"``), or get one
-            rank together (``"dense"``).
+        ranks: ``"average"`` gives equal values of r the mean of their ranks; ``"dense"`` counts
+            distinct values, so that equal values use up only one rank.
 
     Cost: O(n log n).
 

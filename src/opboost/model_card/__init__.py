@@ -1,1 +1,1 @@
-"""The page about one model that an officer signs."""
+"""The model card: a page about one model, for an officer to sign."""

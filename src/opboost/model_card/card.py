@@ -25,7 +25,7 @@ class CardColumn:
         exact: The largest loss of any pair, computed from the mechanism's exact distribution; for a
             mechanism with several runs, over the pairs that have a promise.
         covered: Whether the promise covers every pair.
-        blind_guess: The chance to guess a cell without seeing anything, if all cells are equally
+        blind_guess: The chance of guessing a cell without seeing anything, if all cells are equally
             likely.
         best_guess: The same chance after seeing the noisy value; None if the grid is too large to
             compute it, or if categories are sent as bits.
@@ -120,14 +120,14 @@ class Card:
         return {**asdict(self), "guess": self.guesses(), "attacks": self.attacks()}
 
     def guesses(self) -> list[dict[str, float]]:
-        """Return how likely a guess of one of two records is right: before, and at most after."""
+        """Return the chances of a right guess between two records: before, and at most after."""
         return [
             {"before": share, "at_most_after": guess_bound(self.total, share)}
             for share in (0.5, RARE_SHARE)
         ]
 
     def attacks(self) -> dict[str, Any]:
-        """Return the bound on linkage at this total, and measurements on public sets near it."""
+        """Return the bound on linkage at this total, and measurements at a similar one."""
         found = measured_at(self.total)
         return {
             "people": LINKED_PEOPLE,

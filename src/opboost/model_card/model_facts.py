@@ -90,7 +90,7 @@ def plan_digest(private: Iterable[PrivateColumn]) -> str:
 
 
 def best_guess(column: PrivateColumn) -> float | None:
-    """Return the chance to guess a cell from its noisy value, if all cells are equally likely.
+    """Return the chance of guessing a cell from its noisy value, if all cells are equally likely.
 
     It is exact: the mean over cells of the probability of those outputs for which the cell is the
     likeliest.  Return None for categories that are sent as bits, and for large grids.
@@ -163,7 +163,7 @@ def _task(model: Any) -> str:
 
 
 def _promise_words(promise: Joint | NoGuarantee) -> tuple[str, ...]:
-    """Return what the promise says besides columns: how many a row releases, what else counts."""
+    """Return the rest of the promise: how many columns a row releases, and what else counts."""
     if isinstance(promise, NoGuarantee):
         return (f"Nothing is promised: {promise.reason}.",)
     words = []

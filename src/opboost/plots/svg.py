@@ -125,7 +125,7 @@ def draw(chart: SvgChart) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class SvgBars:
-    """Named values as horizontal bars that begin at ``low``; a bar is its name, value and look."""
+    """Named values as horizontal bars that begin at ``low``; each has a name, value and look."""
 
     name: str
     words: str
@@ -260,7 +260,7 @@ class _Frame:
 
 
 def _pad(chart: SvgChart) -> float:
-    """Return the room for half a bar at both sides."""
+    """Return the room for half a bar on both sides."""
     return 0.6 if any(s.bars for s in chart.series) else 0.0
 
 

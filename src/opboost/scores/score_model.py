@@ -151,7 +151,7 @@ class ScoreModel:
 
 
 def nearest(scores: Any, book: Any) -> IntArray:
-    """Return the position of the nearest entry, the first of several; exact in whole numbers."""
+    """Return the position of the nearest entry, the first if several are equally near; exact."""
     entries = np.asarray(book, dtype=np.float64)
     away = (entries**2).sum(axis=1) - 2 * np.asarray(scores, dtype=np.float64) @ entries.T
     return np.asarray(away.argmin(axis=1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Who may request scores: whoever has the key; without a key, only programs on this machine."""
+"""Decide who may request scores: clients with the key, or without one, programs on this machine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_listening(host: str, key: bytes | None, *, open_to_all: bool) -> None:
-    """Refuse to listen beyond this machine without a key, unless ``open_to_all`` asks for that."""
+    """Refuse to listen beyond this machine without a key, unless ``open_to_all`` allows that."""
     if key is None and not is_loopback(host) and not open_to_all:
         raise ConfigError(
             f"Without a key, anybody who reaches {host} could score rows. Give --key-file or set "

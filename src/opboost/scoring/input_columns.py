@@ -26,7 +26,7 @@ from opboost.training.feature_matrix import OwnColumn
 Kind = Literal["number", "date", "number or date", "category"]
 
 Place = Callable[[int], str]
-"""Returns where the value of a row is in the request, such as ``rows[3]``."""
+"""A function that says where a row's value is in the request, such as ``rows[3]``."""
 
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 _SCALARS: frozenset[type] = _NUMBERS | {str}
@@ -53,7 +53,7 @@ class InputColumn:
         name: Its name in the requests.
         kind: The kind of its values.
         gaps: Whether a value may be null.
-        known: The categories, from their JSON values to those of the model; None for numbers.
+        known: The model's categories by their JSON values; None for numbers.
         unknown: What to do with other categories: refuse them, treat as missing, or pass on.
     """
 
@@ -91,7 +91,7 @@ class InputColumn:
         return "BYTES" if texts else "FP64"
 
     def example(self) -> Any:
-        """Return a value that the column takes."""
+        """Return a value that the column accepts."""
         if self.known is not None:
             return next(iter(self.known), None)
         return "2024-05-31" if self.kind == "date" else 0
@@ -161,7 +161,7 @@ class InputColumn:
         return Encoded(found, distinct)
 
     def _check_strange(self, strange: list[Any], values: Sequence[Any], place: Place) -> None:
-        """Refuse a category that the declaration does not list, or that is of another type."""
+        """Refuse a category that the declaration does not list, or a value of another type."""
         row = values.index(strange[0])
         if self.unknown == "refuse":
             listed = ", ".join(repr(c) for c in list(self.known or ())[:8] if c is not None)

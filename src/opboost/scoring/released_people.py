@@ -65,7 +65,8 @@ class IdIndex:
                     "An ID occurs in two rows, so it does not identify a person",
                     hint="Give the columns that do: --id branch --id number.",
                 )
-            if not same[:, 0].any():  # else try another key: the search compares the first word
+            # The search needs distinct first words; if they are not, try another key.
+            if not same[:, 0].any():
                 return cls(key, found[:, 0], found[:, 1], order)
 
     def find(self, ids: Sequence[bytes]) -> IntArray:

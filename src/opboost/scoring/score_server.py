@@ -47,7 +47,7 @@ from opboost.scoring.score_metrics import ScoreMetrics
 from opboost.scoring.scorer import Scorer
 
 INLINE_BYTES = 4096
-"""Requests up to this size are answered without a thread of their own, which would be slower."""
+"""Requests up to this size are answered without starting a thread, which would take longer."""
 
 BODY_TIMEOUT_SECONDS = 30
 GRACEFUL_SECONDS = 30
@@ -55,7 +55,7 @@ KEEP_ALIVE_SECONDS = 75
 MAX_CONNECTIONS = 1024
 
 SWITCH_SECONDS = 0.0005
-"""The longest that a thread parsing a large request may keep others waiting in one go."""
+"""The longest that a thread parsing a large request may keep others waiting at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def _program(epsilon: float, prior: FloatArray, cost: FloatArray) -> float:
     rows = np.arange(n)
 
     def at_most(a: IntArray, b: IntArray) -> coo_array:
-        """Return P[a] <= e**epsilon · P[b] as rows, scaled so that no coefficient is large."""
+        """Return P[a] <= e**epsilon · P[b] as constraints, scaled to avoid large coefficients."""
         factors = np.r_[ones * np.exp(-epsilon), -ones]
         return coo_array((factors, (np.r_[rows, rows], np.r_[a, b])), shape=(n, k * k))
 

@@ -35,7 +35,7 @@ class Blocks:
     """Rows that stay on disk; every pass reads the same blocks in the same order.
 
     ``folder`` is where a booster may keep derived files while it trains.  A ``share`` of (k, n)
-    stands for every n-th block, beginning with the k-th.
+    selects every n-th block, beginning with the k-th.
     """
 
     shape: tuple[int, int]

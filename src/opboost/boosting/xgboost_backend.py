@@ -52,7 +52,7 @@ class XGBoost:
 
     @property
     def is_reentrant(self) -> bool:
-        """Whether models may be trained in parallel: parameters name no threads and no device."""
+        """Whether models may be trained in parallel: no parameter sets threads or a device."""
         return self.params.keys().isdisjoint(("nthread", "n_jobs", "device"))
 
     def train(self, problem: Problem) -> TrainedXGBoost:

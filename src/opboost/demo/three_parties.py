@@ -211,7 +211,7 @@ def demo(folder: Path, scene: Scene, draws: int = 1) -> Demo:
 
 
 def _auc(scene: Scene, model: OpBoostClassifier | OpBoostRegressor) -> float:
-    """Return the AUC of a model on people whom no party's table holds."""
+    """Return the AUC of a model on people who are in no party's table."""
     test = scene.new.select([str(name) for name in model.feature_names_in_])
     chances = cast(OpBoostClassifier, model).predict_proba(test)[:, 1]
     return float(roc_auc_score(scene.new[scene.label].to_numpy(), chances))

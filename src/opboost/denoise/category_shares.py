@@ -30,7 +30,7 @@ class BitTally:
 
     @classmethod
     def of(cls, counts: Table, base: int, states: int, rates: tuple[float, float]) -> BitTally:
-        """Read a tally of outputs: at ``base``, the rows that sent it; then those with each bit."""
+        """Read a tally: at ``base``, how many rows sent the column; then how many set each bit."""
         table = counts.astype(np.float64)
         return cls(table[:, base], table[:, base + 1 : base + 1 + states], rates)
 

@@ -1,4 +1,4 @@
-"""Estimate the distribution of each whole column from all groups' outputs: every fit starts there.
+"""Estimate each whole column's distribution from all groups' outputs: every fit starts from it.
 
 Where rows are few and noise is high, EM without smoothing ends in a few spikes.  All groups would
 inherit them, and draws would say nothing about the cells in between.  So held-out outputs choose
@@ -18,7 +18,7 @@ from opboost.denoise.encoded_rows import Space, Table
 from opboost.denoise.latent_classes import FLOOR, Mixture
 
 KAPPA = 0.1
-"""How many rows of the parent's distribution are added to every pmf."""
+"""Every pmf is fitted as if this many more rows followed its parent distribution."""
 
 COLUMN_STEPS = 200
 """EM steps for a whole column."""

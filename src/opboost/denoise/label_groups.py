@@ -47,11 +47,11 @@ class Groups:
         return cls(place, len(cuts) + 1, True, cuts, weight)
 
     def sizes(self) -> FloatArray:
-        """Return how many rows each group counts for."""
+        """Return the sum of the weights of each group's rows."""
         return np.bincount(self.of, self.weight, minlength=self.count).astype(np.float64)
 
     def means(self, y: FloatArray) -> FloatArray:
-        """Return the mean target of each group; 0 if no row counts for it."""
+        """Return the mean target of each group; 0 if its rows have no weight."""
         total = np.bincount(self.of, y if self.weight is None else y * self.weight, self.count)
         size = self.sizes()
         return np.divide(total, size, out=np.zeros_like(total), where=size > 0)
@@ -68,7 +68,7 @@ class Groups:
         return np.searchsorted(self.cuts, np.asarray(y, dtype=np.float64), side="right")
 
     def kernel(self, width: float) -> FloatArray:
-        """Return ``[g, h]``: how much a row of group h counts for group g; ones on the diagonal.
+        """Return ``[g, h]``: the weight of a row of group h in the fit of group g; [g, g] is 1.
 
         The kernel is a Gaussian of this width, in bins.  Classes have no neighbours.
         """

@@ -12,9 +12,9 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 _TINY = np.float32(1e-30)
-_FAR = np.float32(1e-5)  # below this weight, a row does not count for another group
+_FAR = np.float32(1e-5)  # smaller weights of rows of other groups are ignored
 _EVEN = np.float32(1 + 1e-5)  # chances with a smaller ratio differ only by rounding
-_LEAST = np.float32(1e-4)  # of an output's constant: the least factor; none rules a class out
+_LEAST = np.float32(1e-4)  # least share of an output's constant, so that no class is ruled out
 
 
 @njit(cache=True, nogil=True, fastmath=True, error_model="numpy")

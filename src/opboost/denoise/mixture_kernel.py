@@ -169,7 +169,7 @@ def expect(  # type: ignore[no-untyped-def]
 ):
     """Add each row's shares to the ``counts`` and ``sizes`` of its unit.
 
-    A row counts as often as its weight says, or once if there are no weights.
+    A row of weight w counts as w rows, or as one if there are no weights.
     """
     classes = pi.shape[1]
     lines, sent = np.empty((_ROWS, codes.shape[1]), np.int64), np.empty(_ROWS, np.int64)

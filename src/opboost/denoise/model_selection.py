@@ -21,13 +21,13 @@ WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Widths of the kernel over ordered groups, in 32nds of the rows."""
 
 SHARES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
-"""How much a row counts for each other class, if groups have no order."""
+"""The weights of a row in the fit of each other class, if groups have no order."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
 """How far each step pulls a cell's ratio (to the whole column) towards those of its neighbours."""
 
 PATH = (1, 1, 2, 4, 8, 16, 32, 64, 128)
-"""The steps before each evaluation on the held-out rows, for one class per group."""
+"""The number of steps before each evaluation on held-out rows, for one class per group."""
 
 LADDER = ((1, 0), (4, 0), (8, 1), (16, 1), (16, 2), (32, 3))
 """Candidates: classes per group, and how much wider the kernel is than the base's."""
@@ -93,7 +93,7 @@ class ChosenModel:
 
 
 def kernels(groups: Groups) -> list[Table]:
-    """Return kernels that let a row count for other groups, from not at all to a lot."""
+    """Return kernels that give rows of other groups a weight, from none to a large one."""
     if groups.ordered:
         found = [groups.kernel(width * groups.count / 32) for width in WIDTHS]
     else:
@@ -105,8 +105,8 @@ def kernels(groups: Groups) -> list[Table]:
 def tally(rows: EncodedRows, index: Index) -> Table:
     """Return ``[g, t]``: how many rows of group g have output t.
 
-    For bits, it holds how many rows sent the column and how many set each bit.  A row counts as
-    often as its weight says.
+    For bits, it holds how many rows sent the column and how many set each bit.  A row of weight w
+    counts as w rows.
     """
     counts = np.zeros((rows.groups, index.height), dtype=np.float32)
     top = index.bases[0] if len(index.bases) else index.height

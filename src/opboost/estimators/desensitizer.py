@@ -76,7 +76,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             for all columns.  ``"infer"`` takes the bounds from the data; it warns, and the
             guarantee says so.
         categories: The categories of each ordinal column, such as ``{"size": op.Ordered(["S", "M",
-            "L"])}``.  A nominal column needs a mechanism that holds its categories:
+            "L"])}``.  A nominal column needs a mechanism that lists its categories:
             ``op.UnaryEncoding`` or randomised response.
         scale: ``"linear"``, ``"log"`` or public breakpoints; or a dict by column.
         mapping: How values map to grid cells; or a dict by column.  ``"cells"`` divides the bounds

@@ -89,7 +89,7 @@ def load(path: str | Path) -> OpBoostClassifier | OpBoostRegressor:
         return _rebuilt(description, module, name, members)
     except (DataError, MissingPackageError):
         raise
-    except Exception as e:  # zip, numpy and the boosters' libraries raise anything for a bad file
+    except Exception as e:  # zip, numpy and the boosters may raise anything for a bad file
         why = f"{type(e).__name__}: {in_words(e)}"
         raise DataError(f"{Path(path).name} is not a saved estimator ({why})") from None
 

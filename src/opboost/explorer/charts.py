@@ -24,7 +24,7 @@ SHAPES: dict[str, Shape] = dict(zip(KINDS, cycle(_SHAPES), strict=False))
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """A mechanism at the chosen one's exact level; ``figures`` is None if no level reaches it."""
+    """A mechanism scaled to the chosen one's exact loss; ``figures`` is None if that fails."""
 
     kind: str
     figures: Figures | None
@@ -36,7 +36,7 @@ class Rival:
 
     @property
     def nominal(self) -> float | None:
-        """Its epsilon at that exact level."""
+        """Its epsilon at that scale."""
         return self.figures.mechanism.nominal_epsilon() if self.figures else None
 
 

@@ -97,7 +97,8 @@ class Choice:
         return Joint(dict.fromkeys(self.mappings, self.mechanism.guarantee()))
 
     def rivals(self) -> dict[str, Mechanism]:
-        """Return every kind on the same grid, with the chosen θ and α if it takes them."""
+        """Return every kind on the same grid, with the chosen θ and α if it has these
+        parameters."""
         domain = self.mechanism.domain
         calibration = getattr(self.mechanism, "calibration", None)
         asked = {

@@ -216,7 +216,7 @@ def _fact(value: Any) -> str:
 
 
 def _total(box: PartyFolder) -> float | None:
-    """Return a party's total for one person, from its schema or its hello; None before both."""
+    """Return a party's total for one person, from its schema or its hello; None before either."""
     with suppress(WireError, DataError, OSError):
         if box.has("schema"):
             schema = decode(box.read("schema"), Schema)

@@ -50,7 +50,7 @@ def _log_rows(mechanism: Mechanism, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: ClampMap, x: IntArray, y: IntArray) -> FloatArray:
-    """Let each end of the grid take the mass beyond it."""
+    """Add the mass beyond each end of the grid to that end."""
     rate, ends = mechanism.epsilon, (mechanism.domain.L, mechanism.domain.R)
     inside = np.where((y == ends[0]) | (y == ends[1]), 0.0, math.log(-math.expm1(-rate)))
     return np.asarray(-rate * np.abs(x - y) + (inside - math.log1p(math.exp(-rate))))
@@ -85,7 +85,7 @@ def _(mechanism: RandomizedResponse, x: IntArray, y: IntArray) -> FloatArray:
 
 @_log_rows.register
 def _(mechanism: Piecewise, x: IntArray, y: IntArray) -> FloatArray:
-    """Draw from a window that reaches beyond both ends; the ends take the mass beyond them."""
+    """Draw from a window that reaches beyond both ends; mass beyond an end is added to that end."""
     lower, upper, span = mechanism.domain.L, mechanism.domain.R, mechanism.domain.span
     s, window = math.exp(mechanism.epsilon / 2), span / math.expm1(mechanism.epsilon / 2)
     begin = (x - lower) * (window + span) / span - window

@@ -50,7 +50,7 @@ TREES: dict[str, dict[str, Any]] = {
 
 
 def tried(source: Path, plan: Plan, label: str, *, seed: int = 0) -> Iterator[TrialResult]:
-    """Train and measure one model at a time; yield its score on held-out rows without noise."""
+    """Train and measure one model at a time; yield its score on noise-free held-out rows."""
     private = [c for c in plan.private if c.name != label]
     sample = sample_rows(source, plan, label, seed)
     y, names = label_of(sample, label), [str(c.name) for c in private]

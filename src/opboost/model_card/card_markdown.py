@@ -77,7 +77,7 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def _plain(text: str) -> str:
-    r"""Escape what Markdown would read as markup, and show what cannot be seen.
+    r"""Escape Markdown's markup, and spell out invisible characters.
 
     >>> print(_plain("a*b | <c>"))
     a\*b \| \<c\>

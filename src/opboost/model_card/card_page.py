@@ -35,7 +35,7 @@ from opboost.pages.printed_page import (
 )
 
 _TEXT_COLUMNS = frozenset({"columns", "party", "role", "mechanism", "promise"})
-"""The titles of columns that hold words; the others hold numbers."""
+"""The titles of columns of words; all other columns contain numbers."""
 
 
 _ONE_SHEET = """\

@@ -24,7 +24,7 @@ from opboost.parties.label.received_release import SCORES_LATER, scores_stated
 from opboost.promises import Joint, NoGuarantee, large_total_warning
 
 MAX_GUESSED_CELLS = 1024
-"""Larger grids get no best guess: computing it takes the whole transition matrix."""
+"""Larger grids get no best guess: computing it needs the whole transition matrix."""
 
 _PLAN = "plan (columns, mechanisms and levels, as the model states them)"
 

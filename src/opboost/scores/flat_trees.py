@@ -152,7 +152,7 @@ class AdditiveModel:
 
 
 def predicted(margins: FloatArray, link: str) -> FloatArray:
-    """Return the predictions that sums of leaves stand for: values, or one probability per class.
+    """Convert sums of leaves to predictions: values, or one probability per class.
 
     >>> predicted(np.array([[0.0]]), "logistic").tolist(), predicted(np.array([[2.0]]), "identity")
     ([[0.5, 0.5]], array([2.]))

@@ -140,7 +140,7 @@ class ScoreModel:
             cells: IntArray = np.searchsorted(self.cuts, scores[:, 0], side="right") + 1
         else:
             cells = nearest(scores, self.book)
-            cells = cells + (self.column(level).mapping is not None)  # a grid counts from one
+            cells = cells + (self.column(level).mapping is not None)  # cells are numbered from one
         return Prepared(cells, np.zeros(len(cells), dtype=np.bool_), 0, cells)
 
     def digest(self, column: PrivateColumn) -> str:

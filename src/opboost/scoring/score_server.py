@@ -145,7 +145,7 @@ def application(scorer: Scorer, limits: Limits, access: Access) -> ASGIApp:
 
 
 class _Counted:
-    """Middleware that refuses requests without access, and counts every answer by its route."""
+    """Middleware that refuses unauthorised requests, and counts every answer by its route."""
 
     def __init__(
         self, app: ASGIApp, access: Access, metrics: ScoreMetrics, routes: list[str]
@@ -281,8 +281,8 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
-        # An answer is two writes, and connections inherit this: without it, the second write waits
-        # 40 ms for the client to acknowledge the first.
+        # Connections inherit this option.  Without it, the second of an answer's two writes would
+        # wait 40 ms for the client to acknowledge the first.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, OverflowError) as error:

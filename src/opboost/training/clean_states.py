@@ -91,7 +91,7 @@ class StateCoding:
             if channel is not None:
                 if place in clear:
                     channel = NoiseMatrix(np.eye(channel.states))
-                if absent and channel.unsent < 0:  # any share does: no state favours it
+                if absent and channel.unsent < 0:  # any share will do: all states give it equally
                     channel = channel.sent_by(0.5)
                 known.append(place)
                 channels.append(channel)

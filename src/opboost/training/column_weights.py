@@ -28,7 +28,7 @@ MAX_DEGREE = 4
 """The features of ordered columns are polynomials up to this degree."""
 
 MAX_INDICATORS = 8
-"""At most this many categories of a column or classes of a label count, the most frequent ones."""
+"""Of a column's categories or a label's classes, at most this many count: the most frequent."""
 
 NOISY_GROUPS = 4
 """A target of numbers is cut into this many groups before randomised response."""

@@ -1,4 +1,4 @@
-"""Models as ONNX files, and tables as the inputs that such a file takes."""
+"""Models as ONNX files, and tables as the inputs that such a file expects."""
 
 from __future__ import annotations
 

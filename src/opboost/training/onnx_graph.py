@@ -235,7 +235,7 @@ def _check_same(
 
 
 def _tree_attributes(model: AdditiveModel, floats: Any) -> dict[str, Any]:
-    """Return all nodes of all trees, in the lists that the operator takes."""
+    """Return all nodes of all trees, in the lists that the operator expects."""
     trees = model.trees.trees() or [Tree(0, [0], [0.0], [LEAF], [LEAF], [False], [0.0])]
     sizes = [len(tree.left) for tree in trees]
     flat = FlatTrees.of(trees, model.trees.groups)

@@ -189,7 +189,7 @@ class HeldOutTrial:
         held: list[ReleasedColumn],
         alone: FloatArray | None,
     ) -> tuple[Figures, dict[int, float]]:
-        """Return the same for a model in codes that was trained on the other rows."""
+        """Return the figures of a model in codes that was trained on the other rows."""
         task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))

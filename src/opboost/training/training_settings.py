@@ -57,7 +57,7 @@ class TrainingSettings:
         random_state: Any,
         **more: Any,
     ) -> TrainingSettings:
-        """Build the settings from the parameters that estimators and the label party take."""
+        """Build the settings from the parameters that estimators and the label party accept."""
         seed = None
         if random_state is not None:
             seed = int(_generator(random_state).randint(2**31 - 1))

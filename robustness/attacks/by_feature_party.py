@@ -115,7 +115,7 @@ def points_that_change(harness: AttackHarness, shop: Connection) -> Calls:
     shop.call("points", good, msg.Ack)
     shop.call("points", good, msg.Ack)  # repeated: nothing happens
     turned = good.points[32:] + good.points[:32]
-    yield "points", replace(good, tag=bytes(16)), "under another secret arrived before"
+    yield "points", replace(good, tag=bytes(16)), "under another secret have already arrived"
     yield "points", replace(more, tag=good.tag), "of another set"
     yield "points", replace(good, points=turned), "arrived again with different points"
     # Unusable raised points make the label party forget all points, so that others can be tried.
@@ -134,7 +134,7 @@ def told_to_come_again(harness: AttackHarness, words: str) -> tuple[str, msg.Pol
 # The proof that both know the common rows
 
 
-@MEMBERS.calls("refused: A different proof of rows arrived before", when="release")
+@MEMBERS.calls("refused: A different proof of rows has already arrived", when="release")
 def a_second_guess_at_the_common_rows(harness: AttackHarness, shop: Connection) -> Calls:
     """Send a second claim: each would reveal whether it is right, so only the first is accepted."""
     for _ in range(3):

@@ -57,7 +57,7 @@ def test_unsampled_cells_are_missing_downstream():
     released = d.fit_transform(table)
     assert (np.isfinite(released).sum(axis=1) == 1).all()
     assert d.columns_[0].mechanism.epsilon == 0.64
-    assert "each row releases 1 of the columns" in str(d.guarantee_)
+    assert "sent for each row: 1 of the columns" in str(d.guarantee_)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_a_grid_too_large_to_invert_has_no_channel():
     assert noise_matrix_of(op.ClampMap(op.Domain(1, 5000), 0.01)) is None
     with pytest.raises(op.ParameterError, match="too large to be deconvolved"):
         op.reconstruct([3], op.ClampMap(op.Domain(1, 5000), 0.01))
-    with pytest.raises(op.ParameterError, match="add up to one"):
+    with pytest.raises(op.ParameterError, match="add up to 1"):
         NoiseMatrix(np.ones((2, 2)))
 
 

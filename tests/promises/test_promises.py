@@ -88,7 +88,7 @@ def test_parties_that_sample_add_the_largest_few_bounds_of_each():
     assert joint.total == 2 + 4 + 8
     zero, one = dict.fromkeys(parts, 0), {"a": 1, "b": 1, "c": 0, "d": 0}
     assert joint.bound(zero, one) == 2
-    assert "each row releases 1 of a, b, chosen at random" in str(joint)
+    assert "sent for each row: 1 of a, b, chosen at random" in str(joint)
     assert (joint + joint).total == 30
 
 

@@ -56,7 +56,7 @@ PEERS = """
 from opboost_lab.bench import federated_peers
 from opboost_lab.bench.federated_peers import OPBOOST, run, synthetic
 from opboost_lab.bench.federation import Size
-federated_peers._plain = lambda rows, limit: 1.0  # six more that start as the peer does
+federated_peers._plain = lambda rows, limit, runs: 1.0  # six more that start as the peer does
 (ran,) = run((OPBOOST,), {"synthetic": synthetic(Size(300, 2, 2, 1))})
 assert not ran.problem, ran.problem
 """

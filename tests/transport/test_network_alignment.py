@@ -303,7 +303,7 @@ def test_points_that_cannot_be_used_are_refused_and_the_party_may_come_again(tmp
         (good,) = side.pieces()
         double = Points(job, "feature", side.tag, 2, 0, good.points[:32] * 2)
         connection.call("points", double, Ack)
-        with pytest.raises(op.PeerError, match="under another secret arrived before"):
+        with pytest.raises(op.PeerError, match="under another secret have already arrived"):
             connection.call("points", Points(job, "feature", tag, 2, 0, double.points), Ack)
         with pytest.raises(op.PeerError, match="of another set"):
             connection.call("points", good, Ack)

@@ -131,7 +131,7 @@ def tables(found: Values) -> dict[str, str]:
                 ]
                 for s in SETS
                 for total in TOTALS
-                for nothing in (found[f"{s}, labels: told nothing"],)
+                for nothing in (found[f"{s}, labels: without any message"],)
             ),
         ),
         "invented": _markdown(
@@ -236,7 +236,7 @@ def draw(found: Values) -> None:
         from_release = [at(found, s, t, "attributes: from the release") - prior for t in TOTALS]
         attribute.plot(places, [100 * gain for gain in from_release], "-", **line)
         label.plot(places, [at(found, s, t, "labels: own trees") for t in TOTALS], "-", **line)
-        for name, style in (("told nothing", "--"), ("a model with labels", ":")):
+        for name, style in (("without any message", "--"), ("a model with labels", ":")):
             level = found[f"{s}, labels: {name}"]
             label.axhline(level, color=colour, linewidth=1, linestyle=style)
     link.set_yscale("log")

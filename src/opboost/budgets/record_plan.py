@@ -34,7 +34,7 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """For how many of 1,000 people the column is sent: the fewest and the most, after any pilot."""
+    """The least and most people, of 1,000, for whom the column is sent; they differ after a pilot."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 
@@ -98,7 +98,7 @@ class RecordPlan:
         if level < MIN_LEVEL:
             raise ParameterError(
                 f"A record total of {budget.total!r} leaves {level:.2g} for each of {sent} columns "
-                f"that a person sends, too little for any table. Totals of 1 to 8 are usual."
+                f"sent about a person, too little for a table of any size. Totals of 1 to 8 are usual."
             )
         share = None if isinstance(budget.radius, Mapping) else budget.radius
         chosen = [

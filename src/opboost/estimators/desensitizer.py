@@ -91,8 +91,8 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
             The other budgets split the mechanism's level (its ε) over the columns.
         remainder: What to do with columns about which nothing is declared.  ``"raise"`` refuses
             them, and ``"drop"`` leaves them out.  ``"passthrough"`` releases them without noise.
-            ``"own"`` is for a party that also trains on columns of its own: these are not released
-            but stay next to the released ones, so the guarantee has no caveat about them.
+            ``"own"`` is for a party that trains on these columns itself.  They appear in the
+            output but count as never sent to anyone, so the guarantee has no caveat about them.
         noise_rng: ``None`` draws cryptographic noise.  ``op.SeededRng(7)`` draws the same noise in
             each run, which protects nobody: ``guarantee_`` then reads ``none: seeded``.
 
@@ -129,7 +129,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
     >>> released = d.fit_transform(people)
     >>> print(d.guarantee_)
     age: 4-LDP
-    each row releases 1 of the columns, chosen at random
+    sent for each row: 1 of the columns, chosen at random
     one person's record: at most 4
     """
 
@@ -337,7 +337,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def sent(self) -> float:
-        """The share of rows that send each private column (``Budget.sampled``)."""
+        """The share of rows for which each private column is sent (``Budget.sampled``)."""
         budget = self._plan.budget
         if budget is None or budget.columns_per_row is None:
             return 1.0
@@ -433,7 +433,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         def chosen(count: int) -> BoolArray | None:
             return columns_sent(budget, lambda: cell_words(count, len(names), rng), names)
 
-        # Each call restarts a seeded stream, so every piece of rows would get the same choices.
+        # A seeded stream restarts at each call, so every block of rows would get the same choices.
         if not rng.secure:
             return chosen(rows)
         sizes = [min(CHUNK_ROWS, rows - first) for first in range(0, rows, CHUNK_ROWS)]

@@ -123,8 +123,8 @@ class Drawing:
         This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
         and people whom :meth:`draw` or :meth:`charge` would refuse. ``pieces`` are IDs and chosen
         columns, as :meth:`charge` takes them. If the ledger redraws changed values, only
-        :meth:`draw` knows what is charged, so people are checked here only for stored releases and
-        scores.
+        :meth:`draw` knows what is charged; then this method checks people only if the release is
+        stored or is a score.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -202,7 +202,7 @@ class Drawing:
         Without a cap, it could refuse people in three cases:
 
         * a release of this period was made in parts, so that the ledger does not hold its draws;
-        * there is a record plan, and a single attribute was renewed;
+        * there is a record plan, and some attribute was renewed on its own;
         * there is a record plan, and a release of this period had different columns.
         """
         ledger = self._ledger
@@ -252,7 +252,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse a release whose cells the period's plan, the record total or a cap forbids."""
+        """Refuse the release if the plan, the record total or a cap forbids charging these cells."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)

@@ -42,8 +42,8 @@ class WindowMap(Mechanism):
     ``clipped`` moves them to the nearest end, which is post-processing.  Denoising works better
     on unclipped outputs.
 
-    ``width=None`` is the width with the most information about a uniform column; it depends only on
-    the number of cells, ``total`` and ``near``.
+    ``width=None`` chooses the width whose outputs carry the most information about a uniform
+    column.  It depends only on the number of cells, ``total`` and ``near``.
 
     With ``near >= total`` and a width above zero this is the square wave mechanism (Li et al.,
     SIGMOD 2020) on a grid; with width zero it is randomised response.
@@ -198,7 +198,7 @@ class WindowMap(Mechanism):
 
 
 def table_bits(m: WindowMap) -> tuple[int, int]:
-    """Return how many bits the smallest weight must keep, and the least bits of a row's sum.
+    """Return the least bits that the smallest weight must keep, and the least bits of a row's sum.
 
     As in :func:`opboost.mechanisms.integer_weights.table`.
     """

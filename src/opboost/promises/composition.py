@@ -152,7 +152,7 @@ class NoGuarantee(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A random choice: each row releases ``count`` of these columns."""
+    """A random choice: ``count`` of these columns are released for each row."""
 
     count: int
     columns: tuple[Hashable, ...]
@@ -220,12 +220,11 @@ class Joint:
             return "none: " + "; ".join(map(visible, sorted(reasons)))
         lines = [f"{visible(name)}: {part}" for name, part in self.parts.items()]
         if self.columns_per_row is not None:
-            lines.append(
-                f"each row releases {self.columns_per_row} of the columns, chosen at random"
-            )
+            count = self.columns_per_row
+            lines.append(f"sent for each row: {count} of the columns, chosen at random")
         for choice in self.choices:
             named = ", ".join(visible(name) for name in choice.columns)
-            lines.append(f"each row releases {choice.count} of {named}, chosen at random")
+            lines.append(f"sent for each row: {choice.count} of {named}, chosen at random")
         lines.append(f"one person's record: at most {self.total:g}")
         lines += [f"covered: {visible(what)}" for what in self.covers]
         lines += [f"not covered: {visible(caveat)}" for caveat in self.caveats]

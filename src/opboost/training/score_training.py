@@ -37,7 +37,7 @@ MAX_ESTIMATED_ROWS = 2_000
 """The score in the clear is estimated from at most this many held-out rows."""
 
 CURVE_ROWS, CURVE_DRAWS = 500, 8
-"""Held-out rows, and clean rows drawn for each, that give the held-out loss by round."""
+"""The number of held-out rows, and of clean rows drawn for each, for the held-out loss by round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A score, and the held-out loss of the scored model after each of some rounds."""
+    """A score, and the held-out loss of the scored model after selected rounds."""
 
     score: HeldOutScore
     loss_by_round: dict[int, float] = field(default_factory=dict)
@@ -96,10 +96,10 @@ def score_training(
         own: The label party's own columns of the same rows.
         target: The labels that were learned.
         settings: How the model was trained.
-        recipe: What training decided.
+        recipe: The choices made when the model was trained.
         share: The share of rows to hold out.
         parties: Which columns each party released; if several, each is also scored separately.
-        watched: Held-out rows on which training was watched, for early stopping.
+        watched: Validation rows for early stopping.
 
     A continued model is scored with the trees of the earlier one, and parties are not scored
     separately.
@@ -113,7 +113,7 @@ def score_training(
     if split.unscored:
         return Scored(replace(base, unscored=split.unscored))
     named = parties
-    if settings.continue_from is not None:  # keep its column order; no party scores
+    if settings.continue_from is not None:  # keep its column order; do not score parties separately
         place = {c.name: i for i, c in enumerate(settings.continue_from.layout.private)}
         release, parties = sorted(release, key=lambda c: place[c.private.name]), None
     denoise = False if any(c.withheld for c in release) else settings.denoise
@@ -155,7 +155,7 @@ class HeldOutTrial:
         return self.target.where(self.split.held)
 
     def own_alone(self) -> tuple[FloatArray | None, float]:
-        """Return own columns' held-out predictions (None if there are none), and the score."""
+        """Return predictions from the label party's own columns (None without any), and their score."""
         task, seen = self.target.task, self._seen
         if not self.own.columns:
             return None, _of_constant(task, seen, self._held.y)
@@ -178,7 +178,7 @@ class HeldOutTrial:
     def figures(
         self, release: Sequence[ReleasedColumn], alone: FloatArray | None
     ) -> tuple[Figures, dict[int, float]]:
-        """Return the score of own and these released columns, and the held-out loss by round."""
+        """Return the score of the own columns with these released ones, and the held-out loss."""
         prepared, in_codes = self._trained(rows_of(release, self.split.seen))
         return self.measured(prepared, in_codes, rows_of(release, self.split.held), alone)
 
@@ -189,7 +189,7 @@ class HeldOutTrial:
         held: list[ReleasedColumn],
         alone: FloatArray | None,
     ) -> tuple[Figures, dict[int, float]]:
-        """Return the figures of a model in codes that was trained on the other rows."""
+        """Return the figures of a model that was trained on the other rows and splits on codes."""
         task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))
@@ -204,7 +204,7 @@ class HeldOutTrial:
         model = prepared.finished(in_codes, values_in(prepared.books, in_codes))
         model = replace(model, posterior=self._posterior(prepared))
         measured = metric(task, model.of_released(table, held), y)
-        if prepared.own_rounds:  # rows that a party does not know stay unknown to it
+        if prepared.own_rounds:  # no estimate: a row that a party does not know has no clean values there
             return Figures(measured), {}
 
         def guessed(rows: slice, draws: int) -> Matrix:
@@ -239,7 +239,7 @@ class HeldOutTrial:
         return prepared, fit_booster(settings.booster, prepared.problem)
 
     def _posterior(self, prepared: PreparedRows) -> Posterior | None:
-        """Return how released rows are predicted, as the recipe says."""
+        """Return the posterior that predicts released rows, as set by the recipe."""
         posterior, way = prepared.rows.posterior, self.recipe.way
         if posterior is None or way is None:
             return None
@@ -252,7 +252,7 @@ class HeldOutTrial:
 def _predicted(
     prepared: PreparedRows, in_codes: Trained, matrix: Matrix, held: Sequence[ReleasedColumn]
 ) -> FloatArray:
-    """Predict noisy rows in codes; trees of own columns predict those that no party knows."""
+    """Predict coded, noisy rows; use only the trees of own columns where no party sent any."""
     found = in_codes.predict(matrix)
     nobody = nobody_sent(held)
     if prepared.own_rounds and nobody.any():
@@ -262,7 +262,7 @@ def _predicted(
 
 
 def _of_constant(task: Task, seen: Target, y: np.ndarray[Any, Any]) -> float:
-    """Return the score of the same prediction for every row."""
+    """Return the score of predicting one constant for every row."""
     if task == "multiclass":
         return float((y == np.bincount(seen.y).argmax()).mean())
     return 0.5 if task == "binary" else 0.0

@@ -69,12 +69,12 @@ def _take_points(points: Points, data: bytes, box: PartyFolder) -> None:
     known = box.points()
     if known and known["tag"] != points.tag.hex():
         raise PeerError(
-            "Points under another secret arrived before: the party lost its state of this job. "
+            "Points under another secret have already arrived: the party lost its state of this job. "
             "Begin a new job (--again)."
         )
     if points.step == "feature":
         if known.get("total", points.total) != points.total:
-            raise PeerError("Points of another set arrived before.")
+            raise PeerError("Points of another set have already arrived.")
         if not known:
             about = {"tag": points.tag.hex(), "total": points.total}
             box.note("points", about)

@@ -60,7 +60,7 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
         raise PeerError("A proof of rows names another party or another job.")
     if box.has("claim") and box.read("claim") != data:
         raise PeerError(
-            "A different proof of rows arrived before, and a job accepts only one. Begin a new job "
+            "A different proof of rows has already arrived, and a job accepts only one. Begin a new job "
             "(--again)."
         )
     box.write("claim", data)
@@ -109,7 +109,7 @@ def check_split_values(record: JobRecord, box: PartyFolder, data: bytes) -> Spli
     if answer.job != record.job or not box.has("query"):
         raise PeerError("These split values were not requested.")
     if box.has("answer") and box.read("answer") != data:
-        raise PeerError("Different split values arrived before.")
+        raise PeerError("Different split values have already arrived.")
     query = decode(box.read("query"), SplitQuery)
     private = decode(box.read("schema"), Schema).private()
     books = {c.column: read_head(box.column(c.column)).codebook for c in query.columns}
@@ -136,7 +136,8 @@ def receive_column(
 ) -> ColumnHead | None:
     """Check and store a column's stream piece by piece; return None if it was stored before.
 
-    Each piece is checked and written in a ``turn``, whose work is the expected number of rows.
+    Each piece is checked and written inside ``turn(n)``, so that the caller can schedule the work;
+    n is the expected number of rows.
     ``took`` is called with the size of each piece in bytes before the piece is written.
     """
     head = _announced_head(stream, announced, number)

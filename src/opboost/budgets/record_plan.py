@@ -34,7 +34,7 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The least and most people, of 1,000, for whom the column is sent; they differ after a pilot."""
+    """The fewest and most people, of 1,000, for whom the column is sent; a pilot sets them apart."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 
@@ -98,7 +98,8 @@ class RecordPlan:
         if level < MIN_LEVEL:
             raise ParameterError(
                 f"A record total of {budget.total!r} leaves {level:.2g} for each of {sent} columns "
-                f"sent about a person, too little for a table of any size. Totals of 1 to 8 are usual."
+                "sent about a person, too little for a table of any size. Totals of 1 to 8 are "
+                "usual."
             )
         share = None if isinstance(budget.radius, Mapping) else budget.radius
         chosen = [

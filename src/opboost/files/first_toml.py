@@ -206,7 +206,9 @@ def _label_file(
         "#   [align]",
         _with_comment('#   rows = "common"', "the rows that all parties have"),
         _with_comment("#", 'or "mine": all rows of this table; each feature party then learns'),
-        _with_comment("#", "which of its people you have, not only which are in every party's table"),
+        _with_comment(
+            "#", "which of its people you have, not only which are in every party's table"
+        ),
     ]
     return [head, sections[0], data, *sections[1:], align, own, _table(found), booster, job]
 

@@ -252,7 +252,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse the release if the plan, the record total or a cap forbids charging these cells."""
+        """Refuse the release if plan, record total or caps forbid charging these cells."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)

@@ -189,7 +189,7 @@ class HeldOutTrial:
         held: list[ReleasedColumn],
         alone: FloatArray | None,
     ) -> tuple[Figures, dict[int, float]]:
-        """Return the figures of a model that was trained on the other rows and splits on codes."""
+        """Return the figures of a model that splits on codes, trained on the other rows."""
         task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))
@@ -204,7 +204,9 @@ class HeldOutTrial:
         model = prepared.finished(in_codes, values_in(prepared.books, in_codes))
         model = replace(model, posterior=self._posterior(prepared))
         measured = metric(task, model.of_released(table, held), y)
-        if prepared.own_rounds:  # no estimate: a row that a party does not know has no clean values there
+        if (
+            prepared.own_rounds
+        ):  # no estimate: a row that a party does not know has no clean values there
             return Figures(measured), {}
 
         def guessed(rows: slice, draws: int) -> Matrix:

@@ -69,8 +69,8 @@ def _take_points(points: Points, data: bytes, box: PartyFolder) -> None:
     known = box.points()
     if known and known["tag"] != points.tag.hex():
         raise PeerError(
-            "Points under another secret have already arrived: the party lost its state of this job. "
-            "Begin a new job (--again)."
+            "Points under another secret have already arrived: the party lost its state of this "
+            "job. Begin a new job (--again)."
         )
     if points.step == "feature":
         if known.get("total", points.total) != points.total:

@@ -60,8 +60,8 @@ def answered_claim(record: JobRecord, box: PartyFolder, data: bytes) -> bytes:
         raise PeerError("A proof of rows names another party or another job.")
     if box.has("claim") and box.read("claim") != data:
         raise PeerError(
-            "A different proof of rows has already arrived, and a job accepts only one. Begin a new job "
-            "(--again)."
+            "A different proof of rows has already arrived, and a job accepts only one. Begin a "
+            "new job (--again)."
         )
     box.write("claim", data)
     rows, proof = box.row_proof()

@@ -166,7 +166,7 @@ def test_a_notebook_shows_the_table_to_sign():
         (lambda: plan_of(op.Budget.record(4, columns_per_row=6)), "columns_per_row is 6, but"),
         (lambda: plan_of(op.Budget.record(4, weights={"agee": 1})), "names 'agee'"),
         (lambda: plan_of(op.Budget.record(4, radius={"agee": 1})), "names 'agee'"),
-        (lambda: plan_of(op.Budget.record(1e-8)), "too little for any table"),
+        (lambda: plan_of(op.Budget.record(1e-8)), "too little for a table"),
         (lambda: plan_of(op.Budget.record(4), {}, {}), "nothing to plan"),
         (
             lambda: plan_of(op.Budget.record(4, radius={"age": 100})),

@@ -95,7 +95,7 @@ def test_a_first_visit_plans_a_total_of_four_for_eight_columns():
         ({"record": "-1"}, "record", "must be above zero; got -1"),
         ({"record": "inf"}, "record", "must be a number; got 'inf'"),
         ({"record": "nan"}, "record", "must be a number; got 'nan'"),
-        ({"record": "1e-9"}, "record", "too little for any table"),
+        ({"record": "1e-9"}, "record", "too little for a table"),
         ({"record": "101"}, "record", "plans record totals up to 100; got 101"),
         ({"radius": "x"}, "radius", "The radius must be a number; got 'x'. Write 0.1."),
         ({"radius": "0"}, "radius", "above 0 and at most 1; got 0"),

@@ -155,7 +155,7 @@ class HeldOutTrial:
         return self.target.where(self.split.held)
 
     def own_alone(self) -> tuple[FloatArray | None, float]:
-        """Return predictions from the label party's own columns (None without any), and their score."""
+        """Return predictions from the label party's own columns, if any, and their score."""
         task, seen = self.target.task, self._seen
         if not self.own.columns:
             return None, _of_constant(task, seen, self._held.y)

@@ -160,7 +160,7 @@ def training_rows(
             return fit(coding.space, groups, outputs, seed, draws, progress, spread, parted)
 
     noisy: Trained | None = None
-    if denoise == "auto" and _trains_beside_fit(booster, len(own) * len(layout.names())):
+    if denoise == "auto" and trains_beside_fit(booster, len(own) * len(layout.names())):
         noisy, denoiser = _beside_fit(
             lambda part: sample(part).noisy_model(layout, booster, seed), fitted
         )
@@ -263,8 +263,8 @@ class ComparedRows:
         return self.model(layout, rows_of(self.release, self.seen), booster, seed)
 
 
-def _trains_beside_fit(booster: Booster, cells: int) -> bool:
-    """Return whether to train on noisy rows, in one thread, while models of clean rows are fitted.
+def trains_beside_fit(booster: Booster, cells: int) -> bool:
+    """Return whether to train another model, in one thread, while models of clean rows are fitted.
 
     On a small table, the fit leaves a thread idle for as long as this training takes.
     """

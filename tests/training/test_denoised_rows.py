@@ -13,7 +13,7 @@ from opboost.runtime import threads
 from opboost.training.denoised_rows import (
     MAX_CELLS_BESIDE_FIT,
     _beside_fit,
-    _trains_beside_fit,
+    trains_beside_fit,
 )
 
 PART = np.array([1, 0, 2])
@@ -61,10 +61,10 @@ def test_only_reentrant_boosters_train_beside_the_fit_of_a_small_table(monkeypat
     for module in (threads, boosters):
         monkeypatch.setattr(module, "most_threads", lambda: 2)
     xgboost, most = make_booster("xgboost"), MAX_CELLS_BESIDE_FIT
-    assert _trains_beside_fit(xgboost, most)
-    assert not _trains_beside_fit(xgboost, most + 1)
-    assert not _trains_beside_fit(make_booster("xgboost", {"n_jobs": 2}), most)
-    assert not _trains_beside_fit(make_booster("lightgbm"), most)
+    assert trains_beside_fit(xgboost, most)
+    assert not trains_beside_fit(xgboost, most + 1)
+    assert not trains_beside_fit(make_booster("xgboost", {"n_jobs": 2}), most)
+    assert not trains_beside_fit(make_booster("lightgbm"), most)
     for module in (threads, boosters):
         monkeypatch.setattr(module, "most_threads", lambda: 1)
-    assert not _trains_beside_fit(xgboost, most)
+    assert not trains_beside_fit(xgboost, most)

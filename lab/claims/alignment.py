@@ -32,7 +32,7 @@ class Run(NamedTuple):
     bytes: float
     """In both directions, including TLS."""
     wrong: float
-    """Rows too many or too few."""
+    """The number of rows too many or too few."""
     ratio: float
     """Seconds, divided by those of the scalar multiplications on all cores."""
     peak_mb: float

@@ -29,7 +29,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def settings() -> dict[str, str]:
-    """Return the variables that a step needs to reach a package index; it gets no others."""
+    """Return the variables that a step needs to reach a package index; steps get no others."""
     kept = re.compile(r"(?i)^(pip_|https?_proxy|no_proxy|ssl_cert|requests_ca)")
     return {name: value for name, value in os.environ.items() if kept.match(name)}
 

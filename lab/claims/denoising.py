@@ -69,7 +69,7 @@ def posterior_gains(data: str, epsilon: float) -> list[float]:
 
 
 def at_every_level(words: str, less: float, mapping: str) -> list[Claim]:
-    """Claim denoised scores on the sets that have targets."""
+    """Claim the denoised scores of the data sets in ``TARGETS``."""
     return [
         HERE.at_least(
             f"Clamp-map, denoised, ε={epsilon}, {data}, {words}",

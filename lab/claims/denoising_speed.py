@@ -9,7 +9,7 @@ SIZES = ((45_000, 9, 3.0), (300_000, 40, 2.0))
 
 
 def ratio(way: str, rows: int, columns: int) -> list[float]:
-    """Return the ratios of a way's time to that of plain training, run in turns."""
+    """Return the ratios of a way's time to that of plain training, measured in turns."""
     pairs = ([measure(each, rows, columns, 3) for each in (way, "plain xgboost")] for _ in range(5))
     return [ours.seconds / plain.seconds for ours, plain in pairs]
 

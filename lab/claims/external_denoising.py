@@ -19,7 +19,7 @@ def found(rows: int, denoise: Choice) -> Measured:
 
 
 def over_noisy(rows: int, figure: str) -> float:
-    """Return a figure of the label party with denoising, divided by the same without."""
+    """Return the label party's figure with denoising, divided by the same figure without it."""
     return getattr(found(rows, "auto"), figure) / getattr(found(rows, False), figure)
 
 

@@ -24,7 +24,7 @@ def report(kind: str) -> Report:
 
 
 def of(figure: str, pick: Callable[[Iterable[float]], float], *kinds: str) -> Compute:
-    """Return a function that picks one value from a figure of all attacks of some kinds."""
+    """Return a function that reduces a figure of all attacks of these kinds to one value."""
     return lambda: pick(getattr(one, figure) for kind in kinds for one in report(kind).outcomes)
 
 

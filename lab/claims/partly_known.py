@@ -1,6 +1,6 @@
 """Rows that a feature party does not have: docs/partly-known-rows.md.  Needs ``OPBOOST_DATA``.
 
-Seeds 0 to 9 chose how many rounds are added for a partner; these are seeds 10 to 14.
+How many rounds to add for a partner was settled on seeds 0 to 9; these are seeds 10 to 14.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 """Models at record totals: docs/record-budgets.md.  Needs ``OPBOOST_DATA``.
 
-Seeds 0 to 4 chose the planning rule; these are seeds 5 to 9.
+The planning rule was chosen on seeds 0 to 4; these are seeds 5 to 9.
 """
 
 from collections.abc import Sequence

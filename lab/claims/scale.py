@@ -68,7 +68,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) *
 
 
 def xgboost_bytes_per_row() -> float:
-    """Return how many more bytes XGBoost alone needs for each further row on disk."""
+    """Return how many more bytes of memory XGBoost alone needs for each further row on disk."""
     rows = (4 * 2**20, 16 * 2**20)
     few, many = (child_answer("-c", ALONE, str(n), what="XGBoost alone") for n in rows)
     return (many - few) / (rows[1] - rows[0])

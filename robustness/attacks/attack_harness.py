@@ -49,7 +49,7 @@ attack may leave in the party's state, its log included."""
 LABEL_SERVER = "opboost.transport.label.label_server"
 OTHER_JOB = "20200101T000000Z-00000000"
 POINT = b"\2" + bytes(31)
-"""Bytes in the form of a point, which does not lie on the curve."""
+"""Bytes that have the form of a point but do not lie on the curve."""
 
 PATIENCE = 30.0
 """Seconds within which an honest call must be answered, even on a busy machine."""

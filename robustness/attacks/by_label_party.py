@@ -115,7 +115,7 @@ class Impostor(flight.FlightServerBase):
         return msg.Proof(self.job, self.proof.with_feature(self.job, claim.share).label)
 
     def everybody(self) -> msg.Aligned:
-        """Return an answer that calls all of the party's rows common without knowing them."""
+        """Return an answer that calls all rows common, by a label party that does not know them."""
         tag, total = self.points["feature"].tag, self.points["feature"].total
         bitmap = packed(np.arange(total), total)
         self.proof = RowProof.of(self.proof.secret, bytes(32))

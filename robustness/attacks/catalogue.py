@@ -23,7 +23,7 @@ from robustness.attacks.by_outsiders import STRANGERS
 
 CATALOGUE: tuple[Attack, ...] = (*STRANGERS, *MEMBERS, *STREAMS)
 CROWD = 1000
-"""Connections that an attack with many connections opens."""
+"""The number of connections that an attack by a crowd opens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ WIDE = op.Domain(1, 100)
 
 
 def broken(draw, epsilon=0.64):
-    """Return a Clamp-map with its promise that draws by ``draw(m, x, rng)``; m is the sound one."""
+    """Return a Clamp-map that draws by ``draw(m, x, rng)``, where ``m`` is a sound Clamp-map."""
 
     class Broken(op.ClampMap):
         def sample(self, x, rng=None, **how):

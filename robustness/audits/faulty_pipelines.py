@@ -62,7 +62,7 @@ def fitted(declared: str, table: pa.Table) -> str:
 
 
 def changed(owner: Any, name: str, instead: Callable[..., Any]) -> Any:
-    """Return a fault: ``instead`` gets the table, the method ``name``, and what that would get."""
+    """Return a fault: ``instead`` gets the table, the method ``name``, and its arguments."""
 
     @contextmanager
     def fault(table: pa.Table) -> Iterator[None]:

@@ -222,7 +222,7 @@ def outputs_of(column: PrivateColumn, table: pa.Table) -> list[tuple[Fraction, t
 def distribution(
     pipeline: Pipeline, record: Record, key: bytes, chosen: Sequence[bool]
 ) -> dict[Transcript, Fraction]:
-    """Return the exact probability of each transcript of a record that sends the chosen columns."""
+    """Return the exact probability of each transcript if a record's chosen columns are sent."""
     found: dict[Transcript, Fraction] = defaultdict(Fraction)
     table = table_of(record, pipeline.names())
     with pipeline.fault(table):
@@ -236,7 +236,7 @@ def distribution(
 
 
 def sent_by(sound: Pipeline, key: bytes) -> list[tuple[bool, ...]]:
-    """Return which columns each person sends under a ledger's key."""
+    """Return which columns are sent for each person under a ledger's key."""
     found, ask = [], Drawing._sent
 
     def noted(drawing: Drawing, people: Any) -> Any:
@@ -254,7 +254,7 @@ def sent_by(sound: Pipeline, key: bytes) -> list[tuple[bool, ...]]:
 
 @cache
 def keys_of(declared: str) -> list[tuple[bytes, tuple[bool, ...]]]:
-    """Return a ledger's key for every choice of columns; both people choose the same ones."""
+    """Return, for every choice of columns, a ledger's key that gives it to both people."""
     sound = Pipeline(declared)
     count = len(sound.names())
     sent = sound.promised().guarantee().columns_per_row or count

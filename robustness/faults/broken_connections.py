@@ -29,7 +29,7 @@ class Fate:
         self._lock, self.fallen = threading.Lock(), False
 
     def passed(self, data: bytes) -> bytes:
-        """Return what gets through of the next bytes; the fault occurs if that is not all."""
+        """Return the part of the next bytes that gets through; the fault occurs if some do not."""
         with self._lock:
             passed = data[: self._left]
             if self._left is not None:

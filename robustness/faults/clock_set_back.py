@@ -32,7 +32,7 @@ def library() -> Path | None:
 
 
 def _lets_sleep(preload: Path) -> bool:
-    """Return whether programs can sleep; with 0.9.10 they cannot if the monotonic clock is true."""
+    """Return whether programs can sleep; 0.9.10 prevents it if the monotonic clock stays true."""
     command = [sys.executable, "-c", "import time; time.sleep(0.001)"]
     return not subprocess.run(command, env=_faked(preload, WITHIN), capture_output=True).returncode
 

@@ -26,7 +26,7 @@ POINTS = {
 """The points at which a job is killed, each with the file that appears there."""
 
 HERE = (LABEL_PARTY, "shop", "keys")
-"""The parties whose files are damaged: the label party and one feature party."""
+"""The folders whose files are damaged: the label party's, a feature party's, and the keys."""
 
 NEXT_STEPS = (
     *("Bring ", "Restore ", "--again", "byte by byte", "Save it as", "hex digits", "job.toml"),

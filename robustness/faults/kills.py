@@ -50,7 +50,7 @@ def boundaries(victim: str) -> list[str]:
 
 
 def at_boundaries(victim: str, chosen: Sequence[str] | None = None) -> Tally:
-    """Kill a party at each of its boundaries (or the chosen ones), in a job of its own each."""
+    """Kill a party at each of its boundaries (or the chosen ones), each in a job of its own."""
     cases = {}
     for name in chosen or boundaries(victim):
         for _ in range(3):  # a file that exists only for a moment may be missed
@@ -104,7 +104,7 @@ def _passed(victim: str, boundary: str, harness: FaultsHarness, started: float) 
 
 
 def _spans(victim: str) -> tuple[float, float]:
-    """Return after how many seconds of an undisturbed job a party has ended, and begun to work."""
+    """Return the seconds until a party of an undisturbed job ends, and until it begins to work."""
     party = LABEL_PARTY if victim == LABEL_SERVER else victim
     with staged() as harness:
         began = time.monotonic()

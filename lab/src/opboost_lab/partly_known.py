@@ -43,7 +43,7 @@ class PartlyKnown:
 
 @cache
 def partly_known(name: str, total: float, seed: int, overlap: float = 0.3) -> PartlyKnown:
-    """Train all three models; the seed picks the rows and common rows, and seeds the booster."""
+    """Train all three models; the seed picks the rows, the common ones, and the booster's seed."""
     data, rng = all_private(parted(name, seed)), np.random.default_rng(seed)
     train, test = _some(data.train, rng, MAX_TRAINED_ROWS), _some(data.test, rng, MAX_TEST_ROWS)
     data = replace(data, train=train, test=test)

@@ -88,7 +88,7 @@ def _prepare(part: str, home: Path) -> FuzzDrill:
 
 
 def _restore(home: Path, kept: Path) -> None:
-    """Restore the ledger without the notes of its length."""
+    """Restore the ledger without both notes of its chain's last entry."""
     shutil.rmtree(home / "ledger")
     shutil.copytree(kept, home / "ledger")
     (home / "ledger" / chain_witness.FOLDER_NOTE).unlink()

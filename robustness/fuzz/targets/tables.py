@@ -176,7 +176,7 @@ def _prepare(kind: str, use: Use, home: Path) -> FuzzDrill:
 
 
 PAGE = 2**31
-"""Bytes that pyarrow may allocate for a Parquet page before it reads it, if its header says so."""
+"""Bytes that pyarrow may allocate, if a Parquet page's header says so, before reading the page."""
 
 KINDS = {"csv": (20_000, MEMORY), "csv.gz": (5_000, MEMORY), "parquet": (20_000, PAGE)}
 """The most cases, and the memory, of each kind of file."""

@@ -50,8 +50,8 @@ class IndependenceAudit:
 class Audit:
     """The result of the audit of one mechanism.
 
-    ``samples`` were drawn for each value.  If the mechanism is sound, any finding has a probability
-    of at most ``1 − confidence``, over all pairs and checks together.
+    ``samples`` is the number drawn for each value.  If the mechanism is sound, any finding has a
+    probability of at most ``1 − confidence``, over all pairs and checks together.
     """
 
     mechanism: str

@@ -208,7 +208,7 @@ class CellsOrMissing:
 
 @dataclass(frozen=True, slots=True)
 class WithGaps:
-    """A mechanism for missing values, which are ``None``."""
+    """A mechanism for a column with missing values, which are ``None``."""
 
     mechanism: GapMechanism
 
@@ -266,7 +266,7 @@ class Record:
         return self.budget.columns_per_row or len(self.columns)
 
     def draw(self, value: tuple[int, ...], count: int) -> Any:
-        """Return the columns' draws, and which of them each row releases."""
+        """Return the columns' draws, and which columns are released for each row."""
         chosen = self.budget.drawn(count, len(self.columns))
         drawn = [
             OnGrid(m).draw(v, count) for m, v in zip(self.columns.values(), value, strict=True)
@@ -293,7 +293,7 @@ class Record:
         )
 
     def exact(self, x: tuple[int, ...], y: tuple[int, ...]) -> float:
-        """Return the sum of the largest losses of as many columns as a row releases."""
+        """Return the sum of the k largest losses, if k columns are released for each row."""
         losses = [m.loss(a, b) for m, a, b in zip(self.columns.values(), x, y, strict=True)]
         return plus(*sorted(losses, reverse=True)[: self._shown])
 

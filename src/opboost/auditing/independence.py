@@ -109,7 +109,7 @@ def _forked(draw: Callable[[], IntArray]) -> Pair:
 
 
 def _columns(record: Record, value: Any, rows: int) -> Pair:
-    """Return the draws of rows that send both columns; only the budget decides which do."""
+    """Return the draws of rows for which both columns are sent, as chosen by the budget alone."""
     drawn, chosen = record.draw(value, rows)
     parts: tuple[Coding, ...] = record.coding(value, value).parts
     both = chosen[:, 0] & chosen[:, 1]

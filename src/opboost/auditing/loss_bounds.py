@@ -79,9 +79,8 @@ def _by_ratio(counts: Counts, prior: float) -> IntArray:
 def _score(a: FloatArray, b: FloatArray, quantile: float, grown: float) -> FloatArray:
     """Return roughly the result of ``loss_below`` for counts like these.
 
-    The counts are extrapolated by the factor ``grown``.  One standard error of each
-    counts against the event, so that an outcome that was frequent by chance does not look
-    revealing.
+    The counts are extrapolated by the factor ``grown``.  Each is then moved by one standard error
+    against the event, so that an outcome that was frequent by chance does not look revealing.
     """
     low = np.maximum(a - quantile * np.sqrt(a) - np.sqrt(grown * a), 1e-300)
     high = b + quantile * np.sqrt(b) + quantile**2 / 2 + np.sqrt(grown * np.maximum(b, grown))

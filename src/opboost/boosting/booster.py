@@ -66,7 +66,7 @@ class Problem:
     feature_names: list[str] = field(default_factory=list)
     seed: int | None = None
     continue_from: Trained | None = None
-    """A model in the units of ``X`` to which trees are added."""
+    """The model to add trees to, in the units of ``X``; None for a new model."""
     groups: tuple[tuple[int, ...], ...] | None = None
     """Groups of features that may occur together in one tree; None if all may."""
 
@@ -199,8 +199,8 @@ def takes_gaps(booster: Booster) -> bool:
 def trains_beside(booster: Booster, *cells: int) -> bool:
     """Return whether a booster should train on problems of these sizes at the same time.
 
-    That pays if there is a core for each of their threads.  A booster says by ``is_reentrant`` that
-    it can train several models at once.
+    That pays if there is a core for each of their threads.  A booster sets ``is_reentrant`` if it
+    can train several models at once.
     """
     threads = sum(map(threads_for, cells))
     return getattr(booster, "is_reentrant", False) and threads <= most_threads()
@@ -209,7 +209,7 @@ def trains_beside(booster: Booster, *cells: int) -> bool:
 def check_continues(booster: Booster, earlier: Trained) -> None:
     """Refuse a booster that cannot add trees to a model.
 
-    A booster says by ``CONTINUES`` which kind of model it adds trees to.
+    A booster's ``CONTINUES`` names the kind of model that it can add trees to.
     """
     kind = getattr(booster, "CONTINUES", None)
     if kind is None:

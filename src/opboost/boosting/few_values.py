@@ -1,4 +1,4 @@
-"""Detect features with few small integers, such as codes, whose bins need no sketch."""
+"""Detect features whose bins need no sketch: those with few, small integers, such as codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_ROWS = 1024
 def value_table(X: Matrix, most: int) -> Matrix | None:
     """Return a short matrix whose columns hold the distinct values of each feature, ascending.
 
-    NaN pads a column, and represents a gap of ``X``.  Return None if a feature has more than
+    NaN pads a column; gaps of ``X`` are left out.  Return None if a feature has more than
     ``most`` values, or one that is not an integer from 0 to 255.
 
     >>> value_table(np.array([[3, 0.0], [np.nan, 1], [5, 1]]), 256).tolist()

@@ -198,7 +198,7 @@ _MISSING_IS_NAN = 8
 
 
 def _flat(tree: dict[str, str], group: int) -> Tree:
-    """Return a tree of the text; its leaves, child -k-1 for leaf k, follow the splits."""
+    """Return one tree of the text, with its leaves (leaf k is child -k-1) after its splits."""
     leaves = [float(v) for v in tree["leaf_value"].split()]
     if len(leaves) == 1:
         return Tree(group, [0], [0.0], [LEAF], [LEAF], [False], leaves)
@@ -263,8 +263,8 @@ def _number(value: float) -> str:
 
 
 _NOT_IN_NAMES = re.compile(r"[\s\[\]{}\",:]")
-_DEFAULT_LEFT, _MISSING_IS_NAN = 2, 8
-"""Bits of ``decision_type``: a missing value goes left, and NaN is a missing value."""
+_DEFAULT_LEFT = 2
+"""The bit of ``decision_type`` that sends a missing value left."""
 
 
 def _with_features(text: str, features: Sequence[StockFeature], *, named: bool) -> str:
@@ -406,7 +406,7 @@ def _check_fields(tree: dict[str, str], place: int, features: int) -> None:
 
 
 def _check_rest(rest: str) -> None:
-    """Refuse a text whose end is not importances, then bracketed parameters without categories."""
+    """Refuse a text unless its end is importances, then bracketed parameters and no categories."""
     importances, _, parameters = rest.partition("\nparameters:\n")
     for line in filter(None, importances.split("\n")):
         name, sign, count = line.partition("=")

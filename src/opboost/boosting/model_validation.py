@@ -26,7 +26,7 @@ def check_tree(left: Any, right: Any, features: Any, count: int, *, leaf: int = 
     """Refuse a binary tree unless each node is reached exactly once from the first.
 
     ``left`` and ``right`` are the children of each node (``leaf`` if it has none).  ``features``
-    are the features that it splits on, numbered from 0 to ``count`` − 1.
+    are the features that the nodes split on, numbered from 0 to ``count`` − 1.
     """
     left, right = np.asarray(left), np.asarray(right)
     features = np.asarray(features)
@@ -59,7 +59,7 @@ def _check_reached(left: Any, right: Any, inner: Any) -> None:
 
 
 def whole_numbers(words: Sequence[str], count: int, name: str) -> list[int]:
-    """Return the ``count`` whole numbers of a text; refuse any other number of them."""
+    """Return the ``count`` whole numbers of a text; refuse a text with more or fewer."""
     try:
         found = [int(word) for word in words]
     except ValueError:

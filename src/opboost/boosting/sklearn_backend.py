@@ -332,7 +332,6 @@ def _flat_gbdt(tree: Any, group: int, rate: float) -> Tree:
 
 
 Array = np.ndarray[Any, Any]
-SklearnTree = tuple[Array, Array, Array]
 
 
 Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]

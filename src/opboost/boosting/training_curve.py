@@ -1,4 +1,4 @@
-"""The training curve of a model: its loss after each of some rounds."""
+"""The training curve of a model: its loss after selected rounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opboost.boosting.booster import Blocks, Matrix, Problem, Trained
 from opboost.storage import atomic_files
 
 MAX_ROUNDS, MAX_ROWS = 25, 4000
-"""The most rounds after which the loss is computed, and the most rows used for it."""
+"""The most points of a curve, and the most training rows on which its losses are computed."""
 
 
 @runtime_checkable

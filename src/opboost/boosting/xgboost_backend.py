@@ -376,7 +376,7 @@ def _loaded(document: dict[str, Any]) -> xgb.Booster:
 
 
 def _json_number(value: float) -> float:
-    """Return a number for JSON, which has no infinity; the largest float splits rows equally."""
+    """Return a number for JSON, which lacks infinity; the largest float splits rows as it would."""
     largest = float(np.finfo(np.float32).max)
     return min(max(value, -largest), largest)
 

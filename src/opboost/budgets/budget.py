@@ -80,8 +80,8 @@ class Budget:
             cells: The grid size of numeric columns, one number or a dict; chosen if not given.
             weights: How likely each column is to be sent for a person, relative to the others.
             task: ``"classify"`` or ``"regress"``, if known.
-            pilot: The share of people whose columns are released first; they show which columns are
-                informative, and the others send those more often.
+            pilot: The share of people whose columns are released first, to show which columns are
+                informative; these are then sent for more of the other people.
 
         >>> Budget.record(4, radius={"age": 10}).total
         4.0
@@ -117,7 +117,7 @@ class Budget:
         return hash((weights, self.columns_per_row))
 
     def shares(self, columns: Sequence[Hashable]) -> dict[Hashable, float]:
-        """Return each column's share of the level; the shares that one row releases sum to one."""
+        """Return each column's share of the level; those released for one row sum to one."""
         if self.columns_per_row is not None:
             if self.columns_per_row > len(columns):
                 raise ParameterError(
@@ -134,7 +134,7 @@ class Budget:
         return {name: self.weights[name] / total for name in columns}
 
     def drawn(self, rows: int, columns: int, rng: Rng | None = None) -> BoolArray:
-        """Return which columns each row releases: random ones, independent of the data."""
+        """Return which columns are released for each row: random ones, independent of the data."""
         sent = columns_sent(self, lambda: cell_words(rows, columns, rng))
         return np.ones((rows, columns), dtype=np.bool_) if sent is None else sent
 
@@ -207,7 +207,7 @@ class RecordBudget(Budget):
             self.check_pilot_rows(self.rows)
 
     def check_pilot_rows(self, rows: int) -> None:
-        """Refuse a pilot of too small a share of ``rows`` people to show which columns matter."""
+        """Refuse a pilot that has too few of ``rows`` people to show which columns matter."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
                 f"A pilot of {self.pilot:g} of {rows:,} people is {self.pilot * rows:,.0f} people, "
@@ -291,15 +291,15 @@ def columns_sent(
     columns: Sequence[Hashable] = (),
     pilot: Callable[[], BoolArray] | None = None,
 ) -> BoolArray | None:
-    """Return which columns each row sends; None if every row sends all of them.
+    """Return which columns are sent for each row; None if all are sent for every row.
 
-    ``words`` returns a uniform word for each cell.  Each row sends the columns with the smallest
-    words, so adding or dropping a column changes as few choices as possible.
+    ``words`` returns a uniform word for each cell.  For each row, the columns with the smallest
+    words are sent, so adding or dropping a column changes as few choices as possible.
 
     The weights of a record budget, by the names in ``columns``, make this sampling without
-    replacement: a word u in (0, 1) becomes the key -log(1 - u) / weight, and each row sends the
-    columns with the smallest keys.  Raising one column's weight therefore never removes it from a
-    row.  Rows that ``pilot`` marks ignore the weights.
+    replacement: a word u in (0, 1) becomes the key -log(1 - u) / weight, and the columns
+    with the smallest keys are sent.  Raising one column's weight therefore never removes it from a
+    row.  The weights do not apply to rows that ``pilot`` marks.
     """
     if budget is None or budget.columns_per_row is None:
         return None

@@ -54,7 +54,7 @@ def exported_certificate(
 
     ``record`` is the promise about the whole record; its parts other than columns, such as scores,
     are stated without a distribution.  ``total`` is the stated record total; without one, it is the
-    sum over the columns that a row sends.
+    sum of the largest totals of as many columns as are sent for a row.
 
     >>> import opboost as op
     >>> age = PrivateColumn("age", None, op.ClampMap(op.Domain(1, 10), 0.64))

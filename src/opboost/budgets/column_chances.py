@@ -1,4 +1,4 @@
-"""The number of people for whom each column is sent, by a budget's weights or a pilot's bounds."""
+"""How many people each column is sent for, given the weights or, before a pilot, their bounds."""
 
 from __future__ import annotations
 

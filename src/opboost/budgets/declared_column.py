@@ -132,7 +132,7 @@ class DeclaredColumn:
         return self.scale if isinstance(self.scale, str) else "broken"
 
     def column(self, level: float) -> PrivateColumn:
-        """Return the private column at the level that a row spends on it."""
+        """Return the private column, with its mechanism at this level."""
         if self.categories is not None and not self.ordered:
             categories = self.categories
             missing = self.missing
@@ -161,7 +161,7 @@ class DeclaredColumn:
         return DEFAULT_GRID_CELLS
 
     def window(self, grid: Domain, level: float) -> WindowMap:
-        """Return the mechanism on a grid: plain LDP, or lower bounds within the radius."""
+        """Return the mechanism on a grid: plain LDP, or smaller bounds within the radius."""
         steps = self.radius_in_cells(grid)
         near = None if steps == 1 else level / steps
         width = smooth_width(grid.size, level, near or level)

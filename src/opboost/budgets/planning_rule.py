@@ -26,7 +26,7 @@ def columns_per_row(total: float, columns: int, task: Task | None = None) -> int
     """Return how many columns are sent for each person.
 
     The total is divided so that this number and the level of each column are about equal, and both
-    grow with the total.  Each column is then sent at an informative level, and rows that send two
+    grow with the total.  Each column is then sent at an informative level, and rows with two
     columns show how these depend on each other.  Below a total of 6, classification works best with
     one column per person.
 

@@ -34,7 +34,7 @@ class PlannedColumn:
     radius: float | None
     level: float
     sent_per_thousand: tuple[int, int]
-    """The fewest and most people, of 1,000, for whom it is sent; a pilot sets them apart."""
+    """The fewest and most people of 1,000 for whom it is sent; they differ only before a pilot."""
     radius_share: float | None = None
     """The radius as a fraction of the column's scale."""
 

@@ -88,7 +88,7 @@ def renew(
 
 
 def _check_same(section: LedgerSection, wanted: Changed, config: Path) -> None:
-    """Refuse a period that contradicts the configuration: the file could not open the ledger."""
+    """Refuse a period that contradicts the file: then the file could not open the ledger."""
     if section.changed not in (None, wanted):
         raise ConfigError(
             f'{config.name} says changed = "{section.changed}" in [ledger], and the new period '

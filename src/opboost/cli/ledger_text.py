@@ -151,7 +151,7 @@ def _total(line: Mapping[str, Any]) -> str:
 
 
 def _amount(line: Mapping[str, Any]) -> float:
-    """Return what was spent on the selected person, or else the most on any person."""
+    """Return what was spent on the selected person, or else the most spent on any person."""
     found: float = line["spent"] if "spent" in line else line["most"]
     return found
 

@@ -149,7 +149,7 @@ def distinct(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def numbered(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
     """Return the distinct values of a column in increasing order, and each row's position in them.
 
-    Integers on a small range are counted, others sorted.
+    Integers in a small range are counted; other values are sorted.
 
     >>> found, codes = numbered(np.array(["no", "yes", "no"]))
     >>> found.tolist(), codes.tolist(), codes.dtype.name

@@ -285,8 +285,8 @@ def hidden(out: OutColumn, gone: BoolArray) -> OutColumn:
 
 
 def only_sent(columns: list[OutColumn], sent: BoolArray | None, place: int) -> list[OutColumn]:
-    """Return the released columns of private column ``place``, without rows that do not send it.
+    """Return the released columns of private column ``place``, missing where it is not sent.
 
-    ``sent`` says which columns each row sends; None means all.
+    ``sent`` says which columns are sent for each row; None means all.
     """
     return columns if sent is None else [hidden(c, ~sent[:, place]) for c in columns]

@@ -38,7 +38,7 @@ MAX_FLOAT32_INTEGER = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A policy for missing values: whether a value is missing goes through randomised response.
+    """A policy for missing values: randomised response reports whether a value is missing.
 
     ``constant`` is a public value in raw units (or a category).  A missing row that is reported
     present gets a draw as if it held the constant.
@@ -55,7 +55,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A column on the grid (or as positions of categories) without noise, which is never sent."""
+    """A column on the grid (or as positions of categories), without noise; it is never sent."""
 
     cells: IntArray
     missing: BoolArray
@@ -124,7 +124,7 @@ class PrivateColumn:
         return numeric or not isinstance(self.mechanism, RandomizedResponse)
 
     def feature_names(self) -> list[str]:
-        """Return the booster's features: one, or one per category without an order."""
+        """Return the names of the booster's features: one, or one per category without an order."""
         if self.has_order or isinstance(self.mapping, NumericMapping) or self.mapping is None:
             return [str(name) for name in self.release_names()]
         return [f"{self.name}={c}" for c in self.mapping.order.categories]
@@ -175,7 +175,7 @@ class PrivateColumn:
             raise ColumnError.of(self.name, error) from None
 
     def states(self, prepared: Prepared) -> IntArray:
-        """Return a number for the input of each row's draw: its cell, or a number for missing."""
+        """Return, per row, a number that identifies the input of its draw: a cell or "missing"."""
         states = prepared.cells.astype(np.int64) << 1
         if self.flagged() is not None:
             states = np.where(prepared.missing, 1, states)
@@ -257,7 +257,7 @@ class PrivateColumn:
         return not isinstance(self.mapping, NumericMapping) and None in self.categories
 
     def _filling(self, missing: BoolArray, first_row: int) -> Any:
-        """Return what replaces a missing value; refuse it if the policy is to raise."""
+        """Return what replaces a missing value; raise an error if the policy is ``"raise"``."""
         if isinstance(self.missing, str) and self.missing == "raise":
             raise ColumnError(
                 self.name,
@@ -322,7 +322,7 @@ class PrivateColumn:
         return None if self.flagged() is not None else self._constant()
 
     def flagged(self) -> GapMechanism | None:
-        """Return the mechanism that reports missing values: for a flag or a symbol, else None."""
+        """Return the mechanism that reports missing values; None without a flag or a symbol."""
         if self._is_symbol:
             assert isinstance(self.mechanism, WindowMap)
             return WindowWithMissing(self.mechanism)

@@ -14,7 +14,7 @@ from opboost.errors import DataError
 from opboost.storage.framing import framed
 
 MISSING_ID_WORDS = frozenset({"na", "n/a", "#n/a", "null", "none", "nan", "-nan"})
-"""Words for a missing value, in lower case; as IDs they would all be one person."""
+"""Words for a missing value, in lower case; as an ID, each would merge many people into one."""
 
 
 Spelling = Literal["canonical", "exact"]
@@ -40,7 +40,7 @@ def id_bytes(
     first: int = 0,
     spelling: Spelling = "exact",
 ) -> list[bytes]:
-    """Return each row's ID as bytes; the texts of an ID's several columns stay distinguishable.
+    """Return each row's ID as bytes; if it has several columns, their texts stay distinguishable.
 
     ``first`` is the number of the first row, for error messages.
 

@@ -1,4 +1,4 @@
-"""Refuse, when a file is read, a plan that would exceed a limit for every person."""
+"""Refuse a plan, as soon as its file is read, if it would exceed a limit for every person."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_job_record(plan: Plan, record: float | None, party: str) -> None:
 def _check(
     source: str, what: str, cap: float, levels: Sequence[float], sent: int | None, setting: str
 ) -> None:
-    """Refuse a cap below the exact sum of the largest levels that one row sends."""
+    """Refuse the plan if the exact sum of the largest levels sent for one row exceeds the cap."""
     largest = sorted(levels, reverse=True)[:sent]
     if any(map(math.isinf, largest)):
         spent = math.inf

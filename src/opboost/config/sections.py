@@ -76,7 +76,7 @@ class BoosterSection(Section):
 
     ``structure = "by-party"`` restricts each tree to the columns of one party.  ``engine`` is where
     training runs: on this machine, or on the cluster at ``address``.  Spark's executors read rows
-    from ``folder``; ``workers`` of its tasks train together.
+    from ``folder``; ``workers`` is the number of Spark tasks that train together.
     """
 
     kind: Literal["xgboost", "lightgbm", "gbdt", "hist-gbdt"] = "xgboost"

@@ -32,7 +32,7 @@ from opboost._typing import IntArray
 from opboost.storage import atomic_files
 
 PEOPLE = 20_000
-"""People in the organisations' tables.  A few hundred cannot support a record total of 4."""
+"""The number of people in the tables.  A few hundred cannot support a record total of 4."""
 
 SEED = 2026
 

@@ -242,7 +242,7 @@ def _sent(name: str, manifest: Mapping[str, Any], declared: str) -> Sent:
 
 
 def _plan(declared: str, name: str) -> tuple[PlannedColumn, ...]:
-    """Return the plan of a record budget; without one, every person sends every column."""
+    """Return the plan of a record budget; without one, all columns are sent for every person."""
     plan = parse(declared, f"{name}.toml")
     if plan.record is not None:
         return plan.record.lines

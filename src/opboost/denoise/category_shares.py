@@ -26,7 +26,7 @@ class BitTally:
     sent: FloatArray
     set: FloatArray
     rates: tuple[float, float]
-    """The chance that a bit is set if the row has another category, and if it has this one."""
+    """The chances that a category's bit is set: in rows of other categories, and in its own."""
 
     @classmethod
     def of(cls, counts: Table, base: int, states: int, rates: tuple[float, float]) -> BitTally:

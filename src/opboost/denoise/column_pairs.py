@@ -33,7 +33,7 @@ class Pairing:
     alone: tuple[int, ...]
 
     def paired_space(self) -> Space:
-        """Return the columns as the models see them."""
+        """Return the columns of the models: the pairs, then the columns that stay single."""
         old = self.space
         joint = [_product(old.channels[a], old.channels[b]) for a, b in self.pairs]
         return replace(

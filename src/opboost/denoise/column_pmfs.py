@@ -21,7 +21,7 @@ KAPPA = 0.1
 """Every pmf is fitted as if this many more rows followed its parent distribution."""
 
 COLUMN_STEPS = 200
-"""EM steps for a whole column."""
+"""The number of EM steps for a whole column."""
 
 COLUMN_SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6)
 """Candidate smoothings: how far each step pulls a cell of a whole column towards its neighbours."""
@@ -107,7 +107,10 @@ class ColumnStart:
 
 
 def _uniform(space: Space, counts: Table, smooth: Table) -> Mixture:
-    """Return one group with a class per smoothing: uniform columns, categories from the bits."""
+    """Return the start of one group, with one class per smoothing.
+
+    Columns with a noise matrix start uniform; the shares of categories are estimated from the bits.
+    """
     index, lanes = space.index(), len(smooth)
     flat = [np.full(m.shape[0], 1 / m.shape[0]) for m in space.matrices]
     for b, bits in enumerate(space.bits):

@@ -110,7 +110,7 @@ def _starts(sizes: Sequence[int]) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedRows:
-    """Outputs of all columns, sorted by group; ``order`` maps each to its row of the table.
+    """Outputs of all columns, rows sorted by group; ``order`` holds each row's place in the table.
 
     ``units`` are (group, begin, end): pieces of at most 8,192 rows of one group.  ``weight`` says
     how many rows each row counts for; it is empty if every row counts once.
@@ -147,7 +147,7 @@ class EncodedRows:
         groups: int,
         weight: FloatArray | None = None,
     ) -> EncodedRows:
-        """Take outputs that are sorted by group; ``group`` and ``weight`` are in table order."""
+        """Take outputs already sorted by group; ``group`` and ``weight`` are in table order."""
         ends = np.searchsorted(group[order], np.arange(groups + 1))
         units = [
             (g, begin, min(begin + UNIT_ROWS, int(ends[g + 1])))

@@ -39,7 +39,7 @@ MIN_SELECTION_ROWS = 10_000
 """In larger tables, model selection uses at least this many rows."""
 
 SELECTION_CELLS = 200_000
-"""If rows send few cells, model selection uses enough rows to have about this many cells."""
+"""If few cells are sent per row, model selection uses enough rows to have about this many."""
 
 MANY_ROWS = 1_000_000
 """Above this many rows, the rows for model selection are picked without permuting all of them."""
@@ -54,10 +54,10 @@ FOLDS = 4
 """The number of folds that are held out in turn to choose the fit with one class per group."""
 
 REFINING_STEPS = 10
-"""The EM steps on all rows that refine a model fitted to a part of them."""
+"""The number of EM steps on all rows that refine a model fitted to some of them."""
 
 INNER_STEPS = 6
-"""Updates of the pmfs in each EM step; they cost little compared with the pass over the rows."""
+"""The number of pmf updates per EM step; they cost little compared with the pass over the rows."""
 
 FitProgress = Callable[[str, float], None]
 """A callback that receives the name of the current stage and how much of it is done."""
@@ -191,7 +191,7 @@ def transferred(model: Mixture, before: Mixture, after: Mixture) -> Mixture:
 
 
 def _selection_rows(cells: float, space: Space) -> int:
-    """Return how many rows model selection uses, if a row sends ``cells`` cells."""
+    """Return how many rows model selection uses if ``cells`` cells are sent per row."""
     return max(MIN_SELECTION_ROWS, int(SELECTION_CELLS / max(1.0, cells + len(space.bits))))
 
 

@@ -1,4 +1,4 @@
-"""Group rows by class, or by bins of a regression target, and say which groups are near."""
+"""Group rows by class, or by bins of a regression target, with a kernel over nearby groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_ROWS_PER_BIN = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """The group of each row, and whether groups are ordered, so that neighbours are similar.
+    """The group of each row, and whether groups are ordered (neighbouring ones are then similar).
 
     Bins of a target hold equally many rows; a value that many rows share has a bin of its own.
     ``weight`` says how many rows each row counts for in fits; None if every row counts once.
@@ -62,7 +62,7 @@ class Groups:
         return replace(self, of=self.of[rows], weight=weight)
 
     def place(self, y: Any) -> IntArray:
-        """Return the groups of other rows."""
+        """Return the groups to which other rows belong, given their labels."""
         if self.cuts is None:
             return np.asarray(y).astype(np.int64)
         return np.searchsorted(self.cuts, np.asarray(y, dtype=np.float64), side="right")

@@ -2,9 +2,9 @@
 
     P(x | group g) = sum over classes c of pi[g, c] · product over columns j of P[g, j, c](x_j)
 
-The E-step weights a row's classes by the likelihood of its outputs: in each column these have the
-chances Q = P · M, where M is the column's noise matrix.  The M-step is EM's multiplicative update
-of each pmf; it needs sums of outputs, not rows.  A kernel over groups lets a row count for
+The E-step weights a row's classes by the likelihood of its outputs.  The outputs of a column have
+the chances Q = P · M, where M is its noise matrix.  The M-step is EM's multiplicative update of
+each pmf; it needs sums of outputs, not rows.  A kernel over groups lets a row count for
 neighbouring groups too, so this is EM for a local likelihood.
 """
 

@@ -93,7 +93,7 @@ class ChosenModel:
 
 
 def kernels(groups: Groups) -> list[Table]:
-    """Return kernels that give rows of other groups a weight, from none to a large one."""
+    """Return candidate kernels, from no weight for rows of other groups to a large one."""
     if groups.ordered:
         found = [groups.kernel(width * groups.count / 32) for width in WIDTHS]
     else:
@@ -387,7 +387,7 @@ def _told_apart(bank: Mixture, held: EncodedRows) -> FloatArray:
     """Return ``[row, model]``: log-likelihoods of held-out groups given the outputs, in nats.
 
     A booster learns what distinguishes groups.  So of two models that describe outputs equally
-    well, this prefers the one that distinguishes groups.
+    well, this prefers the one that distinguishes groups better.
     """
     size = np.maximum(held.sizes, 1e-9)
     whole = np.full((len(held), len(bank.near)), -np.inf)

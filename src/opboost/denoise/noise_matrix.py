@@ -18,7 +18,7 @@ MAX_GRID_CELLS = 2048
 """The largest grid that is modelled; above ``MAX_NOISE_MATRIX_CELLS``, in runs of cells."""
 
 MAX_RUNS = 128
-"""The most runs of cells of a large grid, so that its tables do not outgrow the data."""
+"""The most runs into which a large grid is cut, so that its tables do not outgrow the data."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class NoiseMatrix:
         return np.asarray(np.divide(joint, whole, out=even, where=whole > 0))
 
     def sent_by(self, share: float) -> NoiseMatrix:
-        """Return the noise matrix of a column that only this share of rows sends.
+        """Return the noise matrix of a column that is sent for only this share of rows.
 
         The other rows have the last output: "missing" if the matrix has it, otherwise a new one.
         """
@@ -87,8 +87,8 @@ class BitNoise:
     """The noise of a column of bits, one per category.
 
     Given a category, the chance of a row of bits is proportional to ``odds[0]`` if the category's
-    bit is unset, and to ``odds[1]`` if it is set.  ``rates`` are the chances that a bit is set
-    if the row has another category, and if it has this one.
+    bit is unset, and to ``odds[1]`` if it is set.  ``rates`` are the chances that a category's bit
+    is set: first in rows of other categories, then in rows of this one.
     """
 
     states: int
@@ -106,8 +106,9 @@ def noise_matrix_of(
 ) -> NoiseMatrix | None:
     """Return the noise matrix of a mechanism; None if its grid is too large to be inverted.
 
-    ``sent`` is the share of rows that send the column (``Budget.sampled``).  If the column has
-    gaps, the last state is "missing" and the last output is "reported missing or not sent".
+    ``sent`` is the share of rows for which the column is sent (``Budget.sampled``).  If the
+    column has gaps, the last state is "missing" and the last output is "reported missing or not
+    sent".
 
     >>> import opboost as op
     >>> m = op.ClampMap(op.Domain(1, 10), epsilon=0.64)

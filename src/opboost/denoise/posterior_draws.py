@@ -16,7 +16,7 @@ from opboost.randomness.splitmix64 import splitmix64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What rows sent: codes of columns with a noise matrix, own codes, and unary bits."""
+    """Outputs of rows: codes of columns with a noise matrix and of own columns, and unary bits."""
 
     codes: Codes
     bits: Codes
@@ -28,7 +28,7 @@ class Outputs:
         return Outputs(self.codes[rows], self.bits[rows])
 
     def tokens(self) -> Codes:
-        """Return a number for each row that depends only on what it sent."""
+        """Return a number for each row that depends only on the row's outputs."""
         found = np.zeros(len(self), dtype=np.uint64)
         for block in (self.codes, self.bits):
             for j in range(block.shape[1]):
@@ -72,7 +72,7 @@ class JointDistribution:
     def guesses(self, outputs: Outputs, chance: FloatArray, times: int, seed: int) -> States:
         """Draw ``times`` guesses per row, stacked: first a group by its chance, then a clean row.
 
-        A row's guesses depend on the seed and on what it sent, not on its position.
+        A row's guesses depend on the seed and on the row's outputs, not on its position.
         """
         tokens = outputs.tokens()
         start = splitmix64(tokens ^ np.uint64(seed)).astype(np.float64) / 2.0**64

@@ -14,13 +14,13 @@ from opboost.grid import Domain
 from opboost.mechanisms import Mechanism
 
 LOOKS = (0, 4, 8, 16, 32, 64, 128, 256, 512)
-"""EM steps after which held-out values are evaluated."""
+"""The numbers of EM steps after which a fit is evaluated on held-out values."""
 
 SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3)
 """Candidate smoothings: the share of a cell's mass that each step moves to its neighbours."""
 
 MAX_RECONSTRUCTED_CELLS = 2048
-"""The largest grid: a single column needs one table, so it may be larger than in a whole model."""
+"""The most cells of a grid; a model of many columns allows fewer, because each needs a table."""
 
 FOLDS = 5
 REPEATS = 24

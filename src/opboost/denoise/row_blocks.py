@@ -38,11 +38,11 @@ class RowBlocks(Protocol):
         ...
 
     def block(self, k: int) -> EncodedRows:
-        """Return one block; ``order`` counts from its first row."""
+        """Return one block; ``order`` counts from the block's first row."""
         ...
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
-        """Yield ``work(rows, *arguments)`` of each block, in the order of the blocks.
+        """Yield ``work(rows, *arguments)`` for each block, in the order of the blocks.
 
         Work and arguments may be sent to another process, so both must be picklable.
         """
@@ -85,7 +85,7 @@ class CutBlocks:
         self.slices = block_slices(len(groups.of))
 
     def block(self, k: int) -> EncodedRows:
-        """Return one block; ``order`` counts from its first row."""
+        """Return one block; ``order`` counts from the block's first row."""
         raise NotImplementedError
 
     def map(self, work: Callable[..., Found], *each: Iterable[Any]) -> Iterator[Found]:
@@ -192,7 +192,7 @@ def _fold_tallies(folds: int, index: Index, rows: EncodedRows, fold: Codes) -> T
 
 
 def sent_cells(blocks: RowBlocks, index: Index) -> float:
-    """Return the mean number of columns that a row sends, not counting unary ones."""
+    """Return the mean number of columns sent per row, not counting unary ones."""
     if not (index.unsent >= 0).any():
         return float(len(index.offsets))
     sent = sum(blocks.map(partial(_sent_cells, index.unsent)))

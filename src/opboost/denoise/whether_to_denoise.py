@@ -24,12 +24,12 @@ FEW_ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Mean held-out losses of training on noisy rows and on draws, and the paired error.
+    """Mean held-out losses after training on noisy rows and on draws, and their paired error.
 
-    ``slack`` is how many standard errors worse draws may be.  At high noise, the losses differ by
-    less than the error, and draws usually help: slack is 1.  Where noisy rows already predict most
-    of the label, there is little to gain, and draws must be better: slack falls to −1, and further
-    if there are few rows.
+    ``error`` is the standard error of their difference.  ``slack`` is how many such errors worse
+    draws may be.  At high noise, the losses differ by less than the error, and draws usually help:
+    slack is 1.  Where noisy rows already predict most of the label, there is little to gain, and
+    draws must be better: slack falls to −1, and further if there are few rows.
     """
 
     naive: float

@@ -7,7 +7,7 @@ import numpy as np
 from opboost.runtime.compiling import njit
 
 THRESHOLD_BITS = 48
-"""Threshold bits that the fast path compares; an entry is threshold << 16 | alias."""
+"""The number of threshold bits in the fast path; an entry is threshold << 16 | alias."""
 
 _THRESHOLD_SHIFT = np.uint64(64 - THRESHOLD_BITS)
 _ALIAS_MASK = np.uint64(0xFFFF)

@@ -31,7 +31,7 @@ class Geometric:
 
     @property
     def levels(self) -> int:
-        """The number of digits per draw; a higher one is nonzero with a chance below 2**-64."""
+        """The number of digits per draw; one more would be nonzero with a chance below 2**-64."""
         return int(self.thresholds.shape[0])
 
     def digit_cumulative(self, level: int, d: int, bits: int) -> tuple[int, int]:

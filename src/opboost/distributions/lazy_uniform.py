@@ -11,7 +11,7 @@ Bounds = Callable[[int], tuple[int, int]]
 
 
 def word_floor(real: Bounds) -> int:
-    """Return the first 64 bits of a real in [0, 1]; a word equal to them decides nothing yet."""
+    """Return the first 64 bits of a real in [0, 1]; a word equal to them leaves the draw open."""
     top, bits = 2**64 - 1, 96
     while True:
         low, high = real(bits)

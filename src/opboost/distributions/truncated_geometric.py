@@ -70,7 +70,7 @@ def _sum(decay: Decay, ends: tuple[int, int], x: int) -> tuple[int, int]:
 def draw_within(
     decay: Decay, x: IntArray, lower: IntArray, upper: IntArray, source: Source, start: int
 ) -> IntArray:
-    """Return a two-sided draw per value on ``lower[i]..upper[i]``, where x is clamped first."""
+    """Return a two-sided draw per value on ``lower[i]..upper[i]``, to which x is clamped first."""
     distribution = geometric_of(decay)
     n = len(x)
     words = source.words(1 + distribution.levels, start, start + n)

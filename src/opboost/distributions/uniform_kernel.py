@@ -67,7 +67,8 @@ def draw_subset(position, width, size, on, words, out, undecided):  # type: igno
     """Draw sets of ``size`` categories as bits.
 
     A set holds the row's own category if that category's word is below ``on``.  Each of the others
-    is taken with probability ``needed / left``, so all sets of the others are equally likely.
+    is taken with probability ``needed / left`` (places that are still free, over categories that
+    are still to come), so all sets of the others are equally likely.
     Return how many rows stay undecided; those are left to the caller.
     """
     flagged = 0

@@ -173,7 +173,7 @@ class OpBoostRegressor(RegressorMixin, BoostedBase):  # type: ignore[misc]
 def kind_for(
     y: np.ndarray[Any, Any], task: str
 ) -> type[OpBoostClassifier] | type[OpBoostRegressor]:
-    """Return the estimator; for ``"auto"``, text, booleans and two distinct numbers are classes."""
+    """Return the estimator; ``"auto"`` takes text, booleans and two distinct numbers as classes."""
     return KINDS[label_kind(y, task)]
 
 

@@ -281,7 +281,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def sent_shares_(self) -> dict[Hashable, float] | None:
-        """The share of rows that sent each column, if predictions depend on it."""
+        """The share of rows for which each column is sent; None if predictions ignore it."""
         return self.trained_model_.sent_shares()
 
     @property
@@ -317,13 +317,13 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return table_like(X, columns)
 
     def _plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
-        """Return rows without noise as the features of our model in grid values."""
+        """Return the rows, without noise, as the features of the model in grid values."""
         model = self.trained_model_
         floats = getattr(model.trained, "floats", np.float32)
         return model.layout.plain_values(table, prepared, floats)
 
     def _released_values(self, X: Any) -> Matrix:
-        """Release rows and return them as the features of our model in grid values."""
+        """Release the rows, and return them as the features of the model in grid values."""
         layout = self.trained_model_.layout
         table, columns = _released(self.desensitizer_, X)
         return layout.values(columns, layout.own_values(table, len(columns[0])))

@@ -271,7 +271,7 @@ class Desensitizer(Travels, TransformerMixin, BaseEstimator):  # type: ignore[mi
         """Return a fitted transformer for columns that are already declared.
 
         :func:`opboost.estimators.saving.load` uses it.  ``released`` counts the releases that were
-        made before or elsewhere; ``note`` says what this count leaves out.
+        made earlier or elsewhere; ``note`` says what this count leaves out.
         """
         made = cls(columns, remainder="own")
         made._plan = _Plan(names, True, None, rng)

@@ -54,8 +54,9 @@ class Importances:
 def importances(model: BoostedBase) -> Importances:
     """Return how important each column and each party is to a fitted classifier or regressor.
 
-    The gain of a split is how much it lowers the loss on the training rows; with XGBoost, LightGBM
-    and ``hist-gbdt`` these are total gains; with ``gbdt``, they are scikit-learn's importances.
+    The gain of a split is how much it lowers the loss on the training rows.  A share is part of
+    the total gain with XGBoost, LightGBM and ``hist-gbdt``; with ``gbdt``, it is scikit-learn's own
+    importance.
 
     >>> import numpy as np, pandas as pd, opboost as op
     >>> rng = np.random.default_rng(0)

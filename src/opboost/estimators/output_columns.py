@@ -48,8 +48,8 @@ def output_names(
 def input_names(given: Any, known: Any, count: int) -> Sequence[Any]:
     """Return the names of the input columns, checked as scikit-learn requires.
 
-    ``known`` holds the names in ``fit``'s table, or None if it had none; ``count`` is its number of
-    columns.
+    ``known`` holds the column names of the table that was fitted, or None if it had none; ``count``
+    is the number of its columns.
     """
     if given is not None:
         names = np.asarray(given, dtype=object)

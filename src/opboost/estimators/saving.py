@@ -151,8 +151,8 @@ def _rebuilt(
 def _origins(description: dict[str, Any], private: tuple[PrivateColumn, ...]) -> Origins:
     """Return which party each column comes from.
 
-    An older file does not say.  For it, the result marks only the columns whose party withheld its
-    units.
+    An older file does not record this.  Then only the columns whose party withheld its units are
+    marked.
     """
     if "origins" in description:
         return Origins.from_dict(description["origins"])

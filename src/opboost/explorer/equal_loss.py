@@ -45,7 +45,10 @@ def level(mechanism: Mechanism, measure: Measure) -> float:
 
 
 def _neighbours(mechanism: Mechanism) -> IntArray:
-    """Return the lower cells of some neighbours, the worst included: at ends, borders, between."""
+    """Return the lower cells of some pairs of neighbours, among which is the worst.
+
+    They are at the ends, at the borders of runs, and spread evenly in between.
+    """
     domain = mechanism.domain
     most = 24 if isinstance(mechanism, Piecewise) else 8
     borders = np.array([b + by for b in mechanism.landmarks() for by in (-2, -1, 0)], np.int64)

@@ -38,9 +38,9 @@ class DistanceStep:
 class Figures:
     """A mechanism on its grid.
 
-    ``moved`` is the mean distance in cells over all values, ``order`` the expected weighted Kendall
-    correlation of a column that fills the grid evenly, ``total`` the promise between the two ends
-    of the grid.
+    ``moved`` is the mean distance in cells from a value to its output.  ``order`` is the expected
+    weighted Kendall correlation of a column that fills the grid evenly.  ``total`` is the largest
+    bound of the promise.
     """
 
     mechanism: Mechanism
@@ -118,7 +118,7 @@ def worst(one: FloatArray, other: FloatArray) -> FloatArray:
 class ExamplePerson:
     """What the receiver learns about a person in ``cell``, with a uniform prior over cells.
 
-    ``arrived`` is the likeliest output; of several, the nearest to ``cell``.
+    ``arrived`` is the likeliest output; if there are several, the one nearest to ``cell``.
     ``belief`` is the posterior given that output, ``interval`` the shortest range of cells that
     holds nine tenths of it.
     """
@@ -156,7 +156,7 @@ def person(mechanism: Mechanism, cell: int, share: float = 0.9) -> ExamplePerson
 
 
 def _shortest(belief: FloatArray, share: float) -> tuple[int, int]:
-    """Return the shortest range of cells that holds the share; the likeliest of several."""
+    """Return the shortest range of cells that holds the share; of several, the likeliest."""
     sums = np.r_[0.0, belief.cumsum()]
     # For each first cell, find the last cell with which the share is reached.
     ends = np.searchsorted(sums, sums[:-1] + share - 1e-12, side="left")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from opboost.runtime.child_processes import python_command
 
 SAMPLE_ROWS = 3000
-"""Rows of the sample, a third of which is held out for measuring."""
+"""The number of rows in the sample; a third of them is held out for measuring."""
 
 Way = Literal["plain", "naive", "denoised"]
 

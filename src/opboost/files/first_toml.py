@@ -1,7 +1,7 @@
 """A first TOML file for a table: names and kinds of its columns, and TODO for public facts.
 
-Bounds and categories are public, so the owner must supply them.  The file shows no value: it fits
-every table with the same columns and kinds, and with missing values in the same columns.
+Bounds and categories are public, so the owner must supply them.  The file shows no value: it also
+suits any other table with the same columns and kinds, and missing values in the same columns.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def first_toml(
 
 
 def left_to_declare(looks: Sequence[ColumnLook], *, record: bool, has_id: bool) -> str:
-    """Return what a file must still say about these columns; ``has_id``: it names an ID."""
+    """Return what a file must still declare; with ``has_id``, it already names an ID column."""
     found = _sorted(looks, None)
     if has_id and found.id is not None:
         dropped = [c for c in looks if c in found.dropped or c.name == found.id]
@@ -106,7 +106,7 @@ def declaration(look: ColumnLook, *, record: bool = True) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """The columns by the role that they may have."""
+    """The columns by their likely role."""
 
     id: str | None
     declared: list[ColumnLook]

@@ -4,8 +4,8 @@
     entry    the ledger records the digest of the new parts (ledger/forget_person.py)
     swap     move old parts out and new ones in, the manifest last, and overwrite the old ones
 
-The next run discards staged parts whose entry was never written, and finishes the swap of those
-whose entry was.  So after a kill at any point, the same command finishes the work.
+After a kill, the next run discards staged parts without an entry, and finishes the swap of parts
+with one.  So the same command finishes the work, wherever it was interrupted.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def columns_of(
 
 
 def presence_name(party: str) -> str:
-    """Return the column that says whether a feature party knows the person.
+    """Return the name of the column that says whether a feature party knows the person.
 
     >>> presence_name("shop")
     'known to shop'

@@ -288,9 +288,9 @@ def _typed(
 ) -> pa.Table:
     """Return the piece with its declared columns as numbers or truth values.
 
-    In columns of numbers, the usual words for missing values count as missing.  In columns of
-    categories that are not text, a value that cannot be converted stays text, so that the column
-    itself reports an undeclared category.
+    In columns of numbers, the usual words for missing values count as missing.  A column of
+    whole-number or true/false categories with a value that cannot be converted stays text, so that
+    the column itself reports an undeclared category.
     """
     for name, kind in types.items():
         if name not in piece.column_names or kind == pa.string():
@@ -358,7 +358,7 @@ def _reads_as_number(text: str | None) -> bool:
 
 
 def csv_types(private: Iterable[PrivateColumn]) -> dict[str, pa.DataType]:
-    """Return the types in which to read a CSV file's columns."""
+    """Return the types in which to read a CSV file's private columns."""
     types: dict[str, pa.DataType] = {}
     for column in private:
         if isinstance(column.mapping, NumericMapping):

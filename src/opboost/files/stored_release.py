@@ -1,4 +1,4 @@
-"""A release stored on disk: its manifest, and the check that it is what was charged for."""
+"""A release stored on disk: its manifest, and the check that it is the one that was charged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Manifest:
     noise: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The noise of each private column; empty in releases of version 0.1."""
     columns_per_row: int | None = None
-    """The number of private columns that each row sends; None if it sends all."""
+    """The number of private columns sent for each row; None if all are sent."""
 
     def output(self) -> str:
         """Return a digest of all parts, which the ledger records."""
@@ -85,7 +85,7 @@ def making(target: Path) -> Path:
 
 
 def removing(folder: Path) -> Path:
-    """Return the folder for parts without a forgotten person's row, until they are recorded."""
+    """Return the folder of the parts that will replace those with a forgotten person's row."""
     return folder.with_name(f".{folder.name}.forget")
 
 
@@ -123,13 +123,13 @@ class StoredRelease:
     manifest: Manifest
     private: tuple[PrivateColumn, ...]
     gaps: bool
-    """Whether some rows do not send a column: by chance, or because a person is forgotten."""
+    """Whether rows may lack a column: it was not sent for them, or the person is forgotten."""
 
     @classmethod
     def of(
         cls, folder: Path, private: Sequence[PrivateColumn], ledger: Ledger, *, gaps: bool
     ) -> StoredRelease:
-        """Return the release in a folder; refused unless the ledger knows it with these columns."""
+        """Return the release in a folder; refuse it unless the ledger has it with these columns."""
         manifest = read_manifest(folder)
         entry, known = charged(manifest, ledger), outputs(manifest.release, ledger)
         if entry is None or manifest.output() not in known[-1:]:

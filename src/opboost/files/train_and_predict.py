@@ -38,7 +38,7 @@ def train(
     *,
     booster: str | Booster | None = None,
 ) -> OpBoostClassifier | OpBoostRegressor:
-    """Fit the plan's booster to a file, and desensitise its private columns first.
+    """Desensitise the private columns of a file, and fit the plan's booster to it.
 
     With ``continue_from``, the fit adds trees to that model on these new rows.  ``booster`` is the
     booster on the cluster that the plan names.

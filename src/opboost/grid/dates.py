@@ -20,8 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Dates(NamedTuple):
     """Declared bounds of a column of dates or times, both ends included.
 
-    Accepted wherever bounds are; two plain dates mean days, two times mean hours.  Values are
-    rounded down to their ``unit``, the finest step that the grid distinguishes.
+    Accepted wherever bounds are.  A plain pair works too: dates then mean days, and times mean
+    hours.  Values are rounded down to their ``unit``, the finest step that the grid distinguishes.
 
     >>> import opboost as op
     >>> from datetime import date

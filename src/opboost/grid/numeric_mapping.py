@@ -224,7 +224,7 @@ class NumericMapping:
         return rounded
 
     def _step(self, raw: FloatArray) -> IntArray:
-        """Compute how many cells lie below that of ``raw``, without the table of edges."""
+        """Return how many cells lie below the cell of each value, without the table of edges."""
         if isinstance(self.scale, tuple):
             return np.searchsorted(np.array(self.scale), raw, side="right")
         if self.unit is not None:

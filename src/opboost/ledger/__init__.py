@@ -6,8 +6,8 @@ store draws by person, ``release_members.py`` lists the people whose draws were 
 combines these parts.  ``lookup.py`` looks people up and ``drawing.py`` draws what is not stored.
 ``rotation.py``, ``compaction.py``, ``renewal.py``, ``forget_person.py`` and ``migration.py`` change
 a ledger as a whole, through ``rewriting.py``.  ``verify_ledger.py`` checks every byte,
-``chain_witness.py`` and ``receipts.py`` detect what is gone, ``ledger_summary.py`` and
-``person_answers.py`` say what was revealed.
+``chain_witness.py`` and ``receipts.py`` detect lost entries, ``ledger_summary.py`` and
+``person_answers.py`` report what was revealed.
 """
 
 from opboost.ledger.drawing import Drawing

@@ -123,8 +123,8 @@ class Drawing:
         This refuses a damaged ledger, an unknown attribute, a record plan other than the period's,
         and people whom :meth:`draw` or :meth:`charge` would refuse. ``pieces`` are IDs and chosen
         columns, as :meth:`charge` takes them. If the ledger redraws changed values, only
-        :meth:`draw` knows what is charged; then this method checks people only if the release is
-        stored or is a score.
+        :meth:`draw` knows what is charged; in that case, this method checks people only if the
+        release is stored or is a score.
         """
         with atomic_files.alone(self._ledger.folder):
             check_chain(self._ledger)
@@ -252,7 +252,7 @@ class Drawing:
         return new
 
     def _check_charge(self, handles: Words, new: BoolArray) -> None:
-        """Refuse the release if plan, record total or caps forbid charging these cells."""
+        """Refuse the release if the plan, the total or a cap forbids charging these cells."""
         plan, memory = self._reservation.plan, self._memory
         if self._score is not None:
             check_score(self._score, self._ledger.caps, self._wanted, memory, handles, new)

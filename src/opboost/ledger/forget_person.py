@@ -36,7 +36,7 @@ def erase(ledger: Ledger, person: bytes, outputs: Mapping[str, str] | None = Non
     """Remove a person's records from all runs, and leave a tombstone; the caller holds the lock.
 
     ``person`` is an ID as the ledger spells it; an unknown person gets a tombstone as well.
-    ``outputs`` maps each stored release from which a row was removed to its new digest.  A
+    ``outputs`` gives the new digest of each stored release from which a row was removed.  A
     second call finishes an interrupted one, and adds no entry if nothing is left to do.
     """
     ledger.clear(wipe=True)

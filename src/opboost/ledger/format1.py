@@ -76,7 +76,7 @@ class Block:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it says which columns people send."""
+        """Whether it says which columns are sent for each person."""
         return not self.attribute
 
 

@@ -39,7 +39,7 @@ class FrozenPlan:
     weights: dict[str, float] | None
     columns: dict[str, dict[str, Any]]
     entry: int = -1
-    """The entry of the reservation that holds it; -1 before there is one."""
+    """The number of the reservation's entry; -1 before there is one."""
 
     @classmethod
     def of_entry(cls, entry: Entry) -> FrozenPlan | None:

@@ -21,7 +21,7 @@ UNFINISHED = ", never finished"
 def summary(
     ledger: Ledger, recipient: str | None = None, attribute: str | None = None
 ) -> dict[str, Any]:
-    """Return alignments, releases and answers in order, and what was spent by attribute.
+    """Return alignments, releases and answers in order, and what was spent per attribute.
 
     ``recipient`` and ``attribute`` filter the releases; ``attribute`` also filters what was spent.
     A name that occurs in no entry is refused.
@@ -65,7 +65,7 @@ def _record(ledger: Ledger) -> dict[str, Any] | None:
 
 
 def spent_line(attribute: str, people: int, most: int, cap: float | None) -> dict[str, Any]:
-    """Return a line with the amount spent, given in billionths, its cap, and what is left."""
+    """Return a line with the amount spent, its cap, and what is left; ``most`` is in billionths."""
     line = {"attribute": attribute, "people": people, "most": level(most), "cap": cap}
     if cap is None:
         return {**line, "left": None, "exceeded": False}
@@ -93,7 +93,7 @@ def periods(ledger: Ledger) -> list[dict[str, Any]]:
 def events(
     ledger: Ledger, recipient: str | None = None, attribute: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return what was sent, or was about to be sent, in order, each with its attributes.
+    """Return a line for everything that was sent or about to be sent, in order.
 
     A release is ``closed`` by the entry that committed or aborted it; until then, nothing was sent.
     """
@@ -121,7 +121,7 @@ def _check_named(what: str, wanted: str | None, known: set[str]) -> None:
 class _Events:
     """The lines of the summary; a later entry can complete the line of an earlier one.
 
-    Reservations that were not finished before the entry ``migrated`` count as spent.
+    Reservations before the entry ``migrated`` that were never finished count as spent.
     """
 
     def __init__(self, migrated: int) -> None:
@@ -182,7 +182,7 @@ class _Events:
         line.update(closed=entry.number, closed_at=entry.at)
 
     def _asked(self, body: dict[str, Any]) -> list[str]:
-        """Return the attributes whose cuts a query named, by the positions of released columns."""
+        """Return the attributes of a query's cuts; the query names released columns by position."""
         released = self._released.get(body["job"], {})
         return list(dict.fromkeys(released[p] for p in body["cuts"] if p in released))
 

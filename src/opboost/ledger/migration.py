@@ -8,7 +8,7 @@ its commit entry:
   was committed first counts.
 * All draws are ``sent``, so every charge to a person stays.  If one release has two records of a
   person (two spellings of an ID), the second goes into a separate run.
-* Columns that a choice left out are decided and not sent.
+* Columns that were not chosen for a person are decided and not sent.
 * A release in parts has its draws in the stored release; its run has only charges.
 * The draws of an unfinished release counted as spent, and another job may have sent them.  They
   follow all committed draws, and the reservation is closed.
@@ -41,7 +41,7 @@ KEPT_FILE = "ledger-0.1.0.sqlite"
 """The name of the old file after the migration."""
 
 _BUILD_FOLDER = ".migration.part"
-"""Where the new ledger is built; :func:`atomic_files.alone` removes what a kill left of it."""
+"""Where the new ledger is built; :func:`atomic_files.alone` removes it after a kill."""
 
 _UNFINISHED = "not finished in version 0.1: what it drew counts as spent"
 _REASONS = {
@@ -78,7 +78,8 @@ def migrate(
 
     ``ids`` are the IDs of all people in the ledger, and possibly of others.  If people of the
     ledger are not among them, the migration is refused, or leaves them out with
-    ``leave_out_unknown``.  A kill leaves either the old ledger or the new one.
+    ``leave_out_unknown``.  If the migration is killed, either the old ledger or the new
+    one is left.
 
     Cost: memory of a few hundred bytes per person; disk for two copies of the new ledger.
     """

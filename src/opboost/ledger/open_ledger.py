@@ -34,7 +34,8 @@ def open_ledger(section: LedgerSection, *, new: bool = False) -> Ledger:
 def declared_ledger(config: Path, *, renewing: bool = False) -> Ledger:
     """Open the ledger of a feature party's file, but never create one.
 
-    With ``renewing``, the file's ``changed`` may be new: a period can change it.
+    With ``renewing``, the file's ``changed`` may differ from the ledger's: a new period can
+    change it.
     """
     section = declared_section(config)
     if renewing:
@@ -57,7 +58,7 @@ def declared_section(config: Path) -> LedgerSection:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person by ID, as somebody typed it: its parts by column, and its bytes."""
+    """A person, identified by an ID that somebody typed: its parts by column, and its bytes."""
 
     parts: dict[str, str]
     id: bytes
@@ -69,7 +70,7 @@ class Person:
 
 
 def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> Person:
-    """Return the person with an ID; the party's file names its columns under ``[align] id``."""
+    """Return the person with these ID parts; ``[align] id`` of the file names their columns."""
     names = validated(read(config), config.name).align.ids()
     if not names:
         raise ConfigError(
@@ -84,7 +85,7 @@ def declared_person(config: Path, parts: Sequence[str], spelling: Spelling) -> P
 
 
 def person_bytes(parts: Sequence[str], names: Sequence[str], spelling: Spelling) -> bytes:
-    """Return the ID that somebody typed, as a ledger spells it."""
+    """Return the bytes of an ID that somebody typed, spelt as in the ledger."""
     try:
         (who,) = id_bytes([[part] for part in parts], names, spelling=spelling)
     except DataError:

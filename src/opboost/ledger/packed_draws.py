@@ -20,7 +20,7 @@ Draws = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def width_of(column: PrivateColumn) -> int:
-    """Return the bytes of one draw."""
+    """Return the number of bytes of one draw."""
     if isinstance(column.mechanism, NominalMechanism):
         return -(-len(column.mechanism.categories) // 8)
     return -(-(column.mechanism.outputs.size + 1).bit_length() // 8)

@@ -1,4 +1,4 @@
-"""Totals over all runs: how many people were charged, and the most for one of them."""
+"""Totals over all runs: how many people were charged, and the most charged to one person."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opboost.ledger.store import UNBOUNDED, Ledger
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """How many people were charged, and the most for one of them, in billionths."""
+    """How many people were charged, and the most charged to one person, in billionths."""
 
     people: int
     most: int
 
 
 def totals(ledger: Ledger) -> dict[str, Spent]:
-    """Return what was spent in all periods by attribute; the key '' is for all together.
+    """Return what was spent in all periods, per attribute; the key '' is for all together.
 
     Cost: memory for a 256th of the people at a time.
     """

@@ -1,4 +1,4 @@
-"""The pilot: a random share of the people, whose columns are released first, fixed per period."""
+"""The pilot: a random share of people, fixed per period, whose columns are released first."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from opboost.budgets.budget import below_share
 from opboost.ledger.store import Ledger
 
 PILOT = "\0pilot"
-"""Takes the place of an attribute in sampling words; no real attribute contains this character."""
+"""Stands in for an attribute in sampling words; no real attribute contains a NUL character."""
 
 
 def in_pilot(ledger: Ledger, people: Words, share: float) -> BoolArray:
-    """Return whether each person is in the pilot: a keyed word below ``share`` of its range."""
+    """Return who is in the pilot: those whose keyed word is in the lowest ``share`` of its range."""
     return below_share(ledger.sampling_words(people, [PILOT])[:, 0], share)

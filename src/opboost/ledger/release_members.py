@@ -47,7 +47,7 @@ class Members:
 
 
 def write(path: Path, members: Mapping[str, BoolArray]) -> Members:
-    """Write a release's members to disk; ``members`` are by the file name of a run."""
+    """Write a release's members to disk; ``members`` maps each run's file to its bits."""
     data = b"".join(np.packbits(bits).tobytes() for bits in members.values())
     atomic_files.write(path, data, mode=0o600)
     listed = tuple((name, len(bits)) for name, bits in members.items())

@@ -8,7 +8,7 @@ from opboost.ledger.store import Ledger
 
 
 def rotate(ledger: Ledger) -> None:
-    """Encrypt stored names with the newest key unless they are already; the caller holds the lock.
+    """Encrypt stored names with the newest key unless they already are; the caller holds the lock.
 
     People keep their identity, because the oldest key names them.
     """

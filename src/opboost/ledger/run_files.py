@@ -1,7 +1,7 @@
 """Runs: files of fixed-width records, one per person of a release, sorted by handle.
 
     handles    16 bytes per person: who, encrypted (key_file.py)
-    decided    one bit per column: this record says whether the column was sent, and what
+    decided    one bit per column: this record determines whether the column is sent
     sent       one bit per column: it was sent, and is charged
     draws      a few bytes per column: what was sent (packed_draws.py)
 

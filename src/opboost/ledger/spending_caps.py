@@ -55,7 +55,7 @@ def check_record_total(
 ) -> None:
     """Refuse a release that would bring someone above ``total`` in this period.
 
-    Everything that the ledger charged since the period began counts, whatever the job or the plan.
+    Everything charged since the period began counts, except scores, whatever the job or the plan.
     A renewal of a single attribute does not start such a period.
     """
     before = memory.spent_in_period(handles)
@@ -91,7 +91,7 @@ def check_score(
     handles: Words,
     new: BoolArray,
 ) -> None:
-    """Refuse a score beyond the models allowed per period, or beyond a cap on what it reads."""
+    """Refuse a score that exceeds the models per period, or a cap on an attribute that it reads."""
     check_models(score.models, memory.scored_in_period(handles), new.sum(axis=1))
     amounts = np.array([w.amount for w in wanted], dtype=np.int64)
     for attribute in score.reads if caps.attribute is not None else ():

@@ -35,7 +35,7 @@ UNITS_PER_EPSILON = 10**9
 """Levels are counted in billionths, rounded up, so that sums are exact."""
 
 UNBOUNDED = 2**62
-"""The amount that a release without a bound spends (Local-map reveals the run)."""
+"""The amount that a release without a bound spends (Local-map reveals a value's run of cells)."""
 
 REWRITTEN = ("rotate", "merge", "forget")
 """The kinds of entries that rewrite runs."""

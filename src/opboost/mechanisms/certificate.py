@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opboost.mechanisms.mechanism import Mechanism
 
 MAX_ALL_PAIRS_CELLS = 256
-"""Up to this many cells, every pair is checked; on larger grids, those that Certificate lists."""
+"""Up to this many cells, every pair is checked; on larger grids, a selection (see Certificate)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class GapMechanism(ABC):
     """A mechanism on a grid, with one more input and one more output: "missing".
 
     First a coin, whose odds depend on whether the row is missing, reports the row as missing or
-    present.  A row that is reported missing sends nothing else.
+    present.  Nothing else is sent for a row that is reported missing.
     """
 
     __slots__ = ()

@@ -63,7 +63,7 @@ class LocalMap(Mechanism):
         return self.partition.some_borders()
 
     def _gamma_bound(self, distance: int) -> float:
-        """Return the smallest bound over the runs that are wide enough for such a pair."""
+        """Return the smallest bound over the runs that are wide enough for this distance."""
         widths = {last - first + 1 for first, last in self.partition.runs()}
         q = math.exp(-self.epsilon / 2)
         return min((two_sided_bound(q, distance, w) for w in widths if w > distance), default=1.0)

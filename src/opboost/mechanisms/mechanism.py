@@ -98,7 +98,7 @@ class Mechanism(ABC):
 
         Args:
             x: Integers on the grid.
-            rng: ``None`` is cryptographic; ``SeededRng(7)`` repeats and protects nothing.
+            rng: ``None`` is cryptographic; ``SeededRng(7)`` is repeatable and protects nothing.
             outside: What to do with a value beyond the grid.  ``"clamp"`` treats it as the nearest
                 end, which the promise covers.
             sampler: How to draw; every sampler draws from the same distribution.  Tables have

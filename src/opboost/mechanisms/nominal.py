@@ -55,7 +55,7 @@ class NominalMechanism(ABC):
 
     @abstractmethod
     def share_variance(self) -> float:
-        """Return an estimated share's variance times the rows, if categories are equally frequent.
+        """Return an estimated share's variance times the row count, for equally common categories.
 
         The estimate is the unbiased one from the counts of bits, shifted so that shares sum to one.
         """

@@ -28,7 +28,7 @@ class SubsetSelection(NominalMechanism):
     not.  ``size=None`` is the size with the smallest variance of estimated shares; it depends only
     on the number of categories and epsilon.  With size 1 this is randomised response.
 
-    It is epsilon-LDP.  Cost: one word per category, like unary encoding, and never more noise.
+    It is epsilon-LDP.  Cost: one word per category, as in unary encoding, but never more noise.
     Proof: docs/proofs/subset-selection.md.
     Reference: Ye and Barg, arXiv 1702.00610.
 
@@ -59,7 +59,7 @@ class SubsetSelection(NominalMechanism):
 
     @property
     def subset_size(self) -> int:
-        """The number of categories that a row sends."""
+        """The number of categories in each set."""
         return self.size or best_subset_size(len(self.categories), self.epsilon)
 
     def scaled(self, factor: float) -> SubsetSelection:

@@ -39,8 +39,8 @@ class WindowMap(Mechanism):
     Two cells at distance d differ in log-probability by at most ``min(near · d, total)``.
     ``near=None`` is plain LDP at ``total``: every pair is protected alike.  Outputs reach beyond
     both ends of the grid, so that every value has its whole window and all rows have the same sum.
-    ``clipped`` moves them to the nearest end, which is post-processing.  Denoising works better
-    on unclipped outputs.
+    ``clipped`` moves outputs beyond the grid to its nearest end, which is post-processing.
+    Denoising works better on unclipped outputs.
 
     ``width=None`` chooses the width whose outputs carry the most information about a uniform
     column.  It depends only on the number of cells, ``total`` and ``near``.
@@ -198,7 +198,7 @@ class WindowMap(Mechanism):
 
 
 def table_bits(m: WindowMap) -> tuple[int, int]:
-    """Return the least bits that the smallest weight must keep, and the least bits of a row's sum.
+    """Return how many bits the smallest weight and the sum of a row must have at least.
 
     As in :func:`opboost.mechanisms.integer_weights.table`.
     """

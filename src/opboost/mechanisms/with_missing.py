@@ -1,4 +1,4 @@
-"""Mechanisms for columns with missing values, where whether a value is missing is private too."""
+"""Mechanisms for columns with missing values, where the fact that one is missing is private too."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from opboost.randomness.streams import Rng, default_rng
 class WithMissing(GapMechanism):
     """A mechanism for a column in which values may be missing.
 
-    The flag "missing" goes through randomised response at ``eps_missing``.  A row that is reported
-    missing sends nothing else.  A missing row that is reported present sends a draw for
-    ``constant``, a public cell.  So for a present x
+    The flag "missing" goes through randomised response at ``eps_missing``.  Nothing else is sent
+    for a row that is reported missing.  For a missing row that is reported present, a draw for
+    ``constant``, a public cell, is sent.  So for a present x
 
         loss(None, x) <= eps_missing + bound(constant, x)
 

@@ -9,7 +9,7 @@ from opboost.runtime.compiling import njit
 
 @njit(cache=True, nogil=True)
 def concordance(place, after, groups):  # type: ignore[no-untyped-def]
-    """Return the sum of sgn(after_i − after_j)·(place_i − place_j) over pairs, place_i > place_j.
+    """Return the sum of sgn(after_i − after_j)·(place_i − place_j) if place_i > place_j.
 
     ``place`` is sorted; ``after`` holds ranks 1..groups.  The trees hold the count and the sum of
     ``place`` of the earlier rows at each rank of ``after``.

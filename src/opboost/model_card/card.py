@@ -91,7 +91,7 @@ class Card:
             scores that predictions may request.
         scores: The part of the total that is reserved for such scores.
         promise: The guarantee in words, without its total.
-        recipient: Who received it.
+        recipient: To whom at most this total is revealed.
         limits: What the total does not cover, in sentences.
     """
 
@@ -152,7 +152,7 @@ def guess_bound(total: float, before: float = 0.5) -> float:
 
 
 def percent(chance: float) -> str:
-    """Return a chance for people to read; only a certainty is shown as 100%.
+    """Return a chance as a percentage; only a certainty is shown as 100%.
 
     >>> percent(0.9820), percent(0.03125), percent(0.01), percent(0.999999), percent(1.0)
     ('98.2%', '3.1%', '1%', 'almost 100%', '100%')

@@ -24,7 +24,7 @@ def total_words(card: Card) -> str:
 
 
 def guess_sentences(card: Card) -> list[str]:
-    """Return how well anybody can guess which of two records was sent."""
+    """Return sentences on how well anybody can guess which of two records was sent."""
     if math.isinf(card.total):
         return [
             "Nothing bounds a guess: what was released may reveal a person's values for certain."
@@ -40,7 +40,7 @@ def guess_sentences(card: Card) -> list[str]:
 
 
 def attack_sentences(card: Card) -> list[str]:
-    """Return what attacks achieve: the bound of this total, and figures of public data sets."""
+    """Return sentences on what attacks achieve: this bound, and figures of public data sets."""
     found = measured_at(card.total)
     if found is None:
         return ["Nothing bounds linkage: anybody with a table of true columns may find the person."]

@@ -125,7 +125,7 @@ def common_to_all(matches: Sequence[Match]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The complete set of points that a label party sent, known by the digests of its pieces."""
+    """The complete set of points that a label party sent, identified by its pieces' digests."""
 
     total: int
     pieces: tuple[bytes, ...]

@@ -44,7 +44,7 @@ def check_needed(
 def _under_own_names(
     known: Sequence[PrivateColumn], own: Sequence[PrivateColumn], party: str
 ) -> list[PrivateColumn]:
-    """Return a model's columns of a party, renamed to the party's own names where they match.
+    """Return a party's columns in a model, renamed to the party's own names where they match.
 
     Columns that the party does not have keep the model's name.
     """
@@ -58,7 +58,7 @@ def _under_own_names(
 
 
 def names_in_models(party: str, name: str) -> Iterator[str]:
-    """Yield the names that a party's column may have in a model, whose names are all distinct.
+    """Yield the names that a party's column may have in a model, where all names are distinct.
 
     >>> list(names_in_models("shop", "age"))[:4]
     ['age', 'shop.age', 'age.2', 'shop.age.2']

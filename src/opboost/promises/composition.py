@@ -162,10 +162,10 @@ class Choice:
 class Joint:
     """The promise about a whole record: bounds add over the attributes.
 
-    If ``columns_per_row`` is k, each row releases k columns, chosen at random, so the total adds up
-    only the k largest bounds.  ``choices`` say the same for several parties: each row releases
-    ``count`` of the columns that a choice names.  If the total is that of several releases,
-    ``covers`` says so.  ``caveats`` lists what the total does not count.
+    If ``columns_per_row`` is k, only k random columns are released for each row, so the total adds
+    up only the k largest bounds.  ``choices`` say the same for several parties: ``count`` of the
+    columns that a choice names are released for each row.  If the total is that of several
+    releases, ``covers`` says so.  ``caveats`` lists what the total does not count.
 
     >>> from opboost import DLDP, Domain
     >>> age, pay = DLDP(0.64, Domain(1, 10)), DLDP(0.32, Domain(1, 10))

@@ -24,7 +24,7 @@ from opboost.protocol.entropy_coding import Coder, pack_integers, unpack_integer
 from opboost.protocol.envelope import PROTOCOL_VERSION
 
 PIECE_ROWS = 2**18
-"""The rows of each piece but the last."""
+"""The number of rows in each piece but the last."""
 
 FIELDS = pa.schema([pa.field("data", pa.binary(), nullable=False)])
 _NOTE = b"opboost"

@@ -16,7 +16,7 @@ PROTOCOL_VERSION = 3
 
 MARK = b"OPBOOST\n"
 MAX_MESSAGE_BYTES = 4 * 2**20
-"""The most bytes of a message; codes are sent as streams instead."""
+"""The most bytes that a message may have; codes are sent as streams instead."""
 
 
 def pack_message(kind: str, schema: pa.Schema, row: dict[str, Any]) -> bytes:

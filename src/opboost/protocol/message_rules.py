@@ -16,7 +16,7 @@ TEXT, BYTES, INT, FLOAT, BOOL = pa.string(), pa.binary(), pa.int64(), pa.float64
 
 
 def arrow(**kinds: pa.DataType) -> pa.Schema:
-    """Return the Arrow schema of a message, none of whose fields may be null."""
+    """Return the Arrow schema of a message, in which no field may be null."""
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in kinds.items()])
 
 

@@ -16,8 +16,8 @@
     Claim            ->                             a proof that it knows those rows
                      <-           Proof             the label party's proof that it knows them
     Rows             ->                             only if rows are given: a digest of their IDs
-    Schema, (codes), Receipt ->                     only if a pilot releases first: its rows
-                     <-           Weights           how often the others send each column
+    Schema, (codes), Receipt ->                     only if there is a pilot: its release
+                     <-           Weights           how often each column is then sent
     Schema           ->                             columns and promises, or only the score
     (codes)          ->                             one stream per column, see column_streams.py
     Receipt          ->                             the head of the ledger's chain, signed

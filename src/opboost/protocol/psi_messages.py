@@ -9,7 +9,7 @@ from opboost.protocol.message_rules import BYTES, INT, TEXT, arrow, check, check
 from opboost.psi.curve_points import check_points, piece_count, piece_of
 
 Step = Literal["label", "feature", "raised"]
-"""Points of the label party, of the feature party, or the label party's, raised by the other."""
+"""The label party's points, the feature party's, or the label party's raised by its peer."""
 MAX_POINTS = 30_000_000
 """The most rows that can be aligned: a bitmap of them must fit into one message."""
 
@@ -122,7 +122,7 @@ class Proof:
 class Rows:
     """The number of rows and the keyed digest of their IDs, compared before anything is drawn.
 
-    It is sent only if rows are given; if they are aligned, both prove that they know them.
+    It is sent only if rows are given; if they are aligned, both parties prove that they know them.
     """
 
     party: str

@@ -163,12 +163,12 @@ class Schema:
 
 
 MAX_HALVINGS = 3
-"""A pilot's weights are 1, 1/2, 1/4 and 1/8."""
+"""How often a weight of one may be halved: a pilot's weights are 1, 1/2, 1/4 and 1/8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The label party's answer to a pilot: how often the others send each private column.
+    """The label party's answer to a pilot: how often each column is sent for other people.
 
     ``columns`` holds, in the schema's order, how often a weight of one is halved, 0 to 3 times.
     It is empty if the label party withholds the weights: then all columns weigh the same.

@@ -24,9 +24,10 @@ from opboost.protocol.release_messages import MAX_COLUMNS, ColumnSchema
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A feature party's name and job file; the label party answers with a challenge.
+    """A feature party's introduction, which the label party answers with a challenge.
 
-    ``total`` is the most that its plan reveals about one person; 0 if the job sets no limit.
+    ``job_hash`` is the hash of the party's job file.  ``total`` is the most that the party's plan
+    reveals about one person; 0 if the job sets no limit.
     """
 
     party: str
@@ -121,7 +122,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A feature party's question whether the label party has something for it."""
+    """A feature party's request for whatever the label party has ready for it."""
 
     job: str
 

@@ -26,7 +26,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class SplitQuery:
-    """The values that the label party needs: cuts by column, and nothing about trees.
+    """The label party's request for values: cuts by column, and nothing about trees.
 
     ``left_up_to`` says whether a value equal to a threshold belongs to its left side; this is
     needed for answers in raw units.

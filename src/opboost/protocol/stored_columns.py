@@ -22,7 +22,7 @@ from opboost.protocol.column_streams import ColumnHead, checked_pieces
 from opboost.storage import atomic_files
 
 _SYMBOLS = 1 << 22
-"""Symbols that are copied at a time."""
+"""The number of symbols that are copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class AlignRules:
 
     @classmethod
     def of(cls, align: AlignRules | Literal["psi", "given"]) -> AlignRules | None:
-        """Return the rules of a way to align; None if rows are given."""
+        """Return the rules that ``align`` stands for; None if rows are given."""
         if isinstance(align, AlignRules):
             return align
         if align not in ("psi", "given"):
@@ -65,7 +65,7 @@ class AlignRules:
             )
 
     def check_own(self, rows: int) -> None:
-        """Refuse more own rows than this party is willing to send points for."""
+        """Refuse a table with more rows than this party is willing to send points for."""
         if rows > self.most_rows:
             raise PrivacyError(
                 f"The table has {rows:,} rows, and no more than {self.most_rows:,} may be aligned. "

@@ -1,4 +1,4 @@
-"""Blinding on an elliptic curve: both parties can compare keys without seeing the other's.
+"""Blinding on an elliptic curve: two parties compare keys without seeing each other's.
 
 Each party raises points to a secret power: one turns H(x) into H(x)^a, the other turns H(x)^a into
 H(x)^ab.  This is called *raising* points.  The order of raising does not matter, so equal keys give
@@ -36,7 +36,7 @@ from opboost.runtime.threads import most_threads
 SECRET_BYTES = 32
 
 _ORDER_ROWS = 65_536
-"""Rows whose places are drawn at a time: Python objects take four times the bytes."""
+"""The number of rows hashed at a time: Python objects take four times the bytes."""
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,7 +13,7 @@ POINT_BYTES = 32
 """Bytes of a point, which is sent as its first coordinate only."""
 
 PIECE_POINTS = 8192
-"""Points that are processed, and sent, together."""
+"""The number of points that are processed, and sent, together."""
 
 LOW_ORDER = (
     0,

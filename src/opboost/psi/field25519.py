@@ -4,7 +4,7 @@ An element is ten limbs of 26 and 25 bits in turn.  Sixteen elements fill a bloc
 side by side, limb by limb, so that one instruction works on the same limb of several of them.
 A product takes about 8 ns per element and a power about 2 µs with AVX-512.  No branch and no
 address depends on a value.  Only hashing to the curve and checks of points use this module; secret
-scalars are for libsodium (see ``blinding.py``).
+scalars are left to libsodium (see ``blinding.py``).
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def _run(r, a, b, program):  # type: ignore[no-untyped-def]
     """Set ``r`` to register 2 after running a program with a and b in registers 0 and 1.
 
     A step (d, x, y, times) sets register d to x times y if ``times`` is 0, and otherwise squares x
-    that many times.  Each product is called in one place, since a compiler copies it to every call.
+    that many times.  Each product is called in one place, since a compiler copies its code to every
+    call.
     """
     work = np.empty((10, 10 * LANES), np.uint32)
     for i in range(a.shape[0]):

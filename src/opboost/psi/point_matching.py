@@ -22,10 +22,10 @@ from opboost.psi.curve_points import POINT_BYTES, words_of
 BUCKETS = 256
 
 MAX_BYTES_IN_MEMORY = 1 << 23
-"""Bytes that are kept in memory before a file is created."""
+"""The number of bytes that are kept in memory before a file is created."""
 
 _TIE_ROWS = 1 << 16
-"""Rows that are compared with their successors at once."""
+"""The number of rows that are compared with their successors at once."""
 
 _WORDS = POINT_BYTES // 8 + 1
 Records = np.ndarray[Any, np.dtype[np.uint64]]

@@ -32,8 +32,8 @@ class Normalisation:
     and trimmed.  :meth:`exact` is for IDs that differ only in case; it needs a ledger with
     ``ids="exact"``.
 
-    ``parts`` names the parts of an ID of several columns, in the order in which every party lists
-    its columns; keys of other parts, or of the same parts in another order, never match.
+    ``parts`` names the parts of an ID that spans several columns, in the order in which every party
+    lists its columns; keys of other parts, or of the same parts in another order, never match.
 
     >>> Normalisation().text("  Ａb-７ ")
     'ab-7'

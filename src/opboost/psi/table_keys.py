@@ -15,7 +15,7 @@ from opboost.psi.row_keys import Digests, key_digests
 from opboost.storage.framing import framed
 
 PIECE_ROWS = 65_536
-"""Keys that are in memory at once."""
+"""The number of keys that are in memory at once."""
 
 
 class Keys:
@@ -105,7 +105,7 @@ def refuse_repeats(digests: Digests) -> None:
 
 
 def _refuse_repeats(pieces: Iterator[Digests], aside: Path | None) -> int:
-    """Refuse repeated digests; return how many there are."""
+    """Refuse repeated digests; return the number of digests."""
     count = 0
     with DuplicateIds(aside) as names:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""Releases larger than one machine, made by workers that may die and tasks that may repeat.
+"""Releases too large for one machine, made by workers that may die and tasks that may repeat.
 
 ``release_in_parts.py`` runs a release from the secret to the manifest, ``part_writer.py`` does the
 work of one task, and ``release_secret.py`` keeps what is destroyed in the end. ``table_tasks.py``

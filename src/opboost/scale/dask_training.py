@@ -42,8 +42,8 @@ class DaskXGBoost:
         params: XGBoost's own parameters, as ``booster_params``.
         parts: The number of row ranges per worker; with more ranges, messages are smaller.
 
-    The same rows on the same number of workers give the same trees.  With other numbers of workers,
-    XGBoost promises only best effort, because sums of gradients are rounded in another order.  All
+    The same rows on the same number of workers give the same trees.  With another number, XGBoost
+    promises only a best effort, because sums of gradients are rounded in another order.  All
     workers bin codes alike, so trees differ only where two splits are equally good.
 
     >>> import numpy as np, opboost as op

@@ -62,7 +62,7 @@ def desensitize(
         charge: The ledger to charge, and the recipient.
         progress: Called with the number of finished parts, and the number of all parts.
 
-    If it is run again after a crash, it continues where it stopped, with the same noise and a
+    After a crash, the same call continues where the last one stopped, with the same noise and a
     single charge.
 
     >>> import tempfile, pandas as pd

@@ -1,5 +1,4 @@
-"""The score that a feature party is asked to compute: trees over its cells, and the public cells
-of their sum.
+"""The score asked of a feature party: trees over its cells, and the public cells of their sum.
 
 Leaves are whole numbers of few bits, so a score is a whole number, and the same on every machine.
 The trees carry no row counts and no gains.

@@ -1,4 +1,4 @@
-"""Decide who may request scores: clients with the key, or without one, programs on this machine."""
+"""Decide who may request scores: clients with the key or, without one, programs on this machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The input columns of a model, and how JSON values become the arrays that it predicts from.
 
-A value that does not fit is refused; the message names its column, its place and the rule.  It
-never shows the value, because answers end up in logs.
+A value that does not fit is refused; the message names its column, its place and the rule.  The
+message never shows the value, because answers end up in logs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class InputColumn:
         kind: The kind of its values.
         gaps: Whether a value may be null.
         known: The model's categories by their JSON values; None for numbers.
-        unknown: What to do with other categories: refuse them, treat as missing, or pass on.
+        unknown: What to do with other categories: refuse them, count them as missing, or pass
+            them on.
     """
 
     name: str
@@ -67,7 +68,7 @@ class InputColumn:
     def of_private(
         cls, column: PrivateColumn, unknown: Literal["refuse", "missing"]
     ) -> InputColumn:
-        """Return a private column, whose declaration says what it may hold."""
+        """Return the input for a private column, which may hold what its declaration allows."""
         if isinstance(column.mapping, NumericMapping):
             kind: Kind = "number" if column.mapping.unit is None else "date"
             return cls(str(column.name), kind, column.takes_gaps)
@@ -77,7 +78,7 @@ class InputColumn:
 
     @classmethod
     def of_own(cls, column: OwnColumn) -> InputColumn:
-        """Return a column of the label party; it ignores categories that are new since training."""
+        """Return the input for an own column, which ignores categories unknown in training."""
         if column.categories is None:
             return cls(str(column.name), "number or date", True)
         return cls(str(column.name), "category", True, _in_json(column.categories), "pass")

@@ -65,7 +65,7 @@ class IdIndex:
                     "An ID occurs in two rows, so it does not identify a person",
                     hint="Give the columns that do: --id branch --id number.",
                 )
-            # The search needs distinct first words; if they are not, try another key.
+            # The search needs distinct first words; if two are equal, try another key.
             if not same[:, 0].any():
                 return cls(key, found[:, 0], found[:, 1], order)
 

@@ -22,8 +22,8 @@ MAX_LP_CELLS = 64
 class OptimalLoss:
     """Expected losses of epsilon-dLDP mechanisms under one prior.
 
-    ``program`` is the least loss of any mechanism.  ``remapped`` is that of Clamp-map with each
-    output moved to its best value; the two are equal (Ghosh, Roughgarden, Sundararajan, arXiv
+    ``program`` is the least loss of any mechanism.  ``remapped`` is the loss of Clamp-map with
+    each output moved to its best value; the two are equal (Ghosh, Roughgarden, Sundararajan, arXiv
     0811.2841).
     """
 

@@ -22,8 +22,8 @@ def beta(
 
     Let F be the distribution functions of the outputs.  The left maximum is at most v with
     probability ∏ F_l(v), so the result is Σ_v [∏ F_l(v) − ∏ F_l(v−1)] · ∏ (1 − F_r(v)).
-    ``"as_printed"`` is the paper's formula.  It counts a maximum that several values share once for
-    each of them, so it may exceed one.
+    ``"as_printed"`` is the paper's formula.  If several values share a maximum, it counts that
+    maximum once for each of them, so it may exceed one.
 
     Cost: O(cells · (len(left) + len(right))).
 

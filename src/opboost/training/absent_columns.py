@@ -1,4 +1,4 @@
-"""Columns of a party that does not know everybody: it sends nothing in the other rows."""
+"""Columns of a party that knows only some of the people, and sends nothing for the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opboost.training.released_columns import ReleasedColumn
 
 
 def spread(column: ReleasedColumn, places: IntArray, rows: int) -> ReleasedColumn:
-    """Return a column for ``rows`` rows, of which those at ``places`` sent it.
+    """Return a column of ``rows`` rows: these values at ``places``, and absent elsewhere.
 
     >>> import opboost as op
     >>> age = op.PrivateColumn(
@@ -45,7 +45,7 @@ def marked_absent(release: Sequence[ReleasedColumn]) -> list[ReleasedColumn]:
 
 
 def absent_column(private: PrivateColumn, rows: int, sent: float = 1.0) -> ReleasedColumn:
-    """Return a column that no row sent."""
+    """Return a column that is absent in every row."""
     mechanism = private.mechanism
     value = mechanism.outputs.L if isinstance(mechanism, Mechanism) else 0
     gone = np.ones(rows, dtype=np.bool_)

@@ -46,11 +46,11 @@ class StateCoding:
 
     Attributes:
         layout: Which columns are private and which are the label party's own.
-        sent: The share of rows that send each private column, in the layout's order.
+        sent: The share of rows for which each private column is sent, in the layout's order.
         cuts: Where own numbers are cut into bins.
         space: The columns as the models see them.
-        channels: Which private columns have a noise matrix.  Others, unless they are unary bits,
-            are trained on without denoising.
+        channels: Which private columns have a noise matrix.  The other columns, except unary bits,
+            are used for training without denoising.
         absent: Whether rows may lack a column because its party does not know the person.
         largest: Columns on grids of more cells than this stay noisy.
         clear: Columns that are known without noise, in predictions.
@@ -91,7 +91,7 @@ class StateCoding:
             if channel is not None:
                 if place in clear:
                     channel = NoiseMatrix(np.eye(channel.states))
-                if absent and channel.unsent < 0:  # any share will do: all states give it equally
+                if absent and channel.unsent < 0:  # any share will do: it is equal in all states
                     channel = channel.sent_by(0.5)
                 known.append(place)
                 channels.append(channel)
@@ -104,7 +104,7 @@ class StateCoding:
         return cls(layout, tuple(sent), cuts, space, frozenset(known), absent, largest, clear)
 
     def with_absent(self, clear: frozenset[int] = frozenset()) -> StateCoding:
-        """Return the same columns, any of which a row may lack; those in ``clear`` have no noise.
+        """Return the coding for rows that may lack columns; columns in ``clear`` have no noise.
 
         A row lacks the columns of a party that does not know the person.
         """
@@ -119,7 +119,7 @@ class StateCoding:
 
     @property
     def drawn(self) -> list[int]:
-        """The private columns that are drawn."""
+        """The places of the private columns that are drawn."""
         kept = [s != LEFT_OUT for s in self.sent]
         nominal = [isinstance(c.mechanism, NominalMechanism) for c in self.layout.private]
         return [k for k in range(len(kept)) if k in self.channels or (nominal[k] and kept[k])]
@@ -161,7 +161,7 @@ class StateCoding:
         """Return the release with drawn states instead of noisy codes, all draws stacked.
 
         A draw holds each row ``each`` times in succession.  The states of a column are its codes,
-        so its codebook is the whole grid; a column without a noise matrix keeps what was released.
+        so its codebook is the whole grid.  A column that is not drawn keeps what was released.
         """
         found = []
         cell = category = 0
@@ -210,7 +210,7 @@ def _own_blocks(layout: Layout, own: Matrix) -> list[Matrix]:
 
 
 def _outputs(mechanism: Mechanism, part: CodedColumn) -> IntArray:
-    """Return a column's codes as positions among its matrix's outputs; gaps get the last one."""
+    """Return a column's codes as positions among the outputs of its matrix; gaps get the last."""
     assert part.book is not None
     length = run_length(mechanism)
     found = (outputs_of(mechanism, part.book.values) // length)[part.codes]
@@ -236,7 +236,7 @@ def _sent_bits(column: ReleasedColumn) -> IntArray:
 
 
 def _as_bits(categories: IntArray, count: int) -> tuple[CodedColumn, ...]:
-    """Return drawn categories as the bits that releasing them without noise would give."""
+    """Return drawn categories as the bits that a release without noise would contain."""
     book = Codebook(np.array([0, 1]))
     return tuple(CodedColumn((categories == a).astype(np.uint8), book) for a in range(count))
 
@@ -266,7 +266,7 @@ def _cells_of_runs(
 ) -> IntArray:
     """Draw a cell within each drawn run, by its chance given what the row sent; gaps stay gaps.
 
-    The cell depends on what the row sent and drew, not on the row's position.
+    The cell depends on what the row sent and on its drawn states, not on the row's position.
     """
     mechanism, part = _mechanism(column.private), column.parts[0]
     assert part.book is not None

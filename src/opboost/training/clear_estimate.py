@@ -8,7 +8,7 @@ columns, whose values are known:
 
     P(label = c | x)  ~  exp(a_c + b log F_c(x) + d log G_c(own)),      0 <= b <= MAX_SLOPE.
 
-It is fitted to the held-out labels by maximum likelihood through the noise: the chance of a row's
+The link is fitted to held-out labels by maximum likelihood through the noise: the chance of a row's
 label is the mean of the link over its drawn clean rows.  The drawn rows with labels from the link
 have the joint distribution of clean rows and labels, and F is scored on them.  If F learned nothing
 from the private columns, b is 0, and F gets no credit for them.
@@ -35,7 +35,7 @@ MAX_SLOPE = 1.5
 """The largest slope b: noise leaves slopes uncertain, and a larger one would be overconfident."""
 
 MAX_INTERCEPT = 10.0
-"""The largest intercept of a class, either way."""
+"""The largest absolute value of a class's intercept."""
 
 MIN_CHANCE = 1e-6
 """Smaller probabilities are raised to this."""
@@ -107,7 +107,7 @@ def _linked(logs: list[FloatArray], link: FloatArray) -> FloatArray:
 def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[FloatArray, float]:
     """Return the link under which held-out labels are likeliest, and its first slope's error.
 
-    The labels' likelihood is given the noisy rows; the error comes from its curvature.
+    The likelihood of the labels is conditional on the noisy rows; its curvature gives the error.
     """
     rows, _, classes = logs[0].shape
     truth = np.eye(classes)[y][:, None, :]

@@ -20,13 +20,13 @@ MIN_COLUMNS = 30
 """Narrower tables keep all their columns."""
 
 MAX_SENT_SHARE = 0.2
-"""If more than this share of people sends any of the columns, all columns are kept."""
+"""If more than this share of people send any one column, all columns are kept."""
 
 MIN_CHANCE = 0.5
 """Columns with a smaller chance of being useful are left out, except for the most useful one."""
 
 LEFT_OUT = 0.0
-"""The share of rows recorded as having sent a column that is left out."""
+"""The value of ``sent`` that marks a column as left out."""
 
 
 def screened(release: Sequence[ReleasedColumn], target: Target) -> list[ReleasedColumn]:

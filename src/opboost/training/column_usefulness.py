@@ -1,7 +1,7 @@
 """How useful each released column is for predicting the label, with a standard error.
 
-It reads only released rows and labels, so it reveals nothing more about any person.  It rates the
-noisy column, which is all that a model sees.
+The rating uses only released rows and labels, so it reveals nothing more about any person.  It is
+about the noisy column, which is all that a model sees.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ BLOCK_SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class ColumnUsefulness:
-    """What released rows say about one column.
+    """How useful one column is, according to released rows.
 
     Attributes:
-        rows: How many rows sent it.
+        rows: The number of rows with a value in it.
         explained: The share of the label's variance that the noisy column explains, less what a
             useless column explains by chance on average; it may be below zero.
-        error: The standard error of that share, by a jackknife, and at least the spread that a
-            useless column has by chance; NaN for too few rows.
+        error: The standard error of that share, from a jackknife, but no less than the spread that
+            a useless column has by chance; NaN for too few rows.
         chance: The chance that the column is useful at all, given all columns.
         weight: The column's weight in the answer to a pilot: 1, 1/2, 1/4 or 1/8.
     """
@@ -53,7 +53,7 @@ class ColumnUsefulness:
 
 
 def columns_usefulness(columns: Iterable[ReleasedColumn], target: Target) -> list[ColumnUsefulness]:
-    """Return the usefulness of each column, the most useful first; one is in memory at a time.
+    """Return the usefulness of each column, the most useful first; keep one in memory at a time.
 
     >>> import numpy as np, pandas as pd, opboost as op
     >>> from opboost.training.released_columns import from_sample

@@ -1,9 +1,9 @@
-"""Weigh columns by a pilot's rows and labels: other people send useful columns more often.
+"""Weigh columns by a pilot's rows and labels, so that others send useful columns more often.
 
 A column's score consists of squared correlations between features of its noisy outputs (polynomials
 of increasing degree, or bits) and the label.  In useless columns they all follow one distribution.
-Empirical Bayes over all columns then separates use from chance: a share of the columns is useful,
-with normal effects; the share, spread and smoothness are the likeliest ones.
+Empirical Bayes over all columns then separates use from chance.  It assumes that a share of the
+columns is useful, with normal effects, and takes the likeliest share, spread and smoothness.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_DEGREE = 4
 """The features of ordered columns are polynomials up to this degree."""
 
 MAX_INDICATORS = 8
-"""Of a column's categories or a label's classes, at most this many count: the most frequent."""
+"""The most categories of a column, or classes of a label, that count: the most frequent ones."""
 
 NOISY_GROUPS = 4
 """A target of numbers is cut into this many groups before randomised response."""
@@ -45,11 +45,11 @@ DECAYS = (0.0, 2.0, 4.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnScore:
-    """What rows say about one column and the label.
+    """How strongly one column is associated with the label in some rows.
 
-    ``squares[k, c]`` is about the column's feature k and the label's feature c; in a useless
-    column it is the square of a standard normal variable.  ``degrees`` are those of the features,
-    1 for indicators.  ``rows`` is how many rows sent the column.
+    ``squares[k, c]`` belongs to the column's feature k and the label's feature c; for a useless
+    column it is the square of a standard normal variable.  ``degrees`` holds the degree of each
+    feature, 1 for indicators.  ``rows`` is the number of rows with a value in the column.
     """
 
     squares: FloatArray
@@ -102,8 +102,8 @@ def usefulness(scores: Mapping[Hashable, ColumnScore]) -> dict[Hashable, float]:
     """Return the chance that each column is useful.
 
     In the model, a column is useful with chance p; its effects are then normal, with variances that
-    fall with the degree and add up to t per row.  The values of p, t and the decay are those on a
-    grid that make the scores of all columns likeliest.
+    fall with the degree and add up to t per row.  The values of p, t and the decay are the
+    candidates that make the scores of all columns likeliest.
     """
     found, best = list(scores.values()), -np.inf
     chance = np.zeros(len(found))
@@ -159,7 +159,7 @@ def _output_features(column: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
 
 
 def _dependence(features: FloatArray, degrees: FloatArray, labels: FloatArray) -> ColumnScore:
-    """Return squared correlations of orthogonal features and labels, times the rows."""
+    """Return squared correlations of orthogonal features and labels, times (rows − 1)."""
     rows = len(features)
     if rows <= features.shape[1] + labels.shape[1] + 1:
         return ColumnScore(np.zeros((1, 1)), np.ones(1), 0)

@@ -50,7 +50,7 @@ MIN_HELD_ROWS = 1_500
 """In small tables, at most this many held-out rows decide; predicting each takes many guesses."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
-"""In tables of at most this many cells, the model of noisy rows is trained during the fit."""
+"""In tables of at most this many cells, another model is trained while the denoiser is fitted."""
 
 LARGE_TABLE_ROWS = 100_000
 """A table with more rows is large: about a third of its rows takes part in the decision."""
@@ -87,7 +87,7 @@ class Denoised:
         return self.coding.clean(release, [states], draws)
 
     def posterior(self, target: Target, way: Any) -> Posterior | None:
-        """Return how noisy rows are predicted; None if the model predicts them directly."""
+        """Return the posterior that predicts noisy rows; None if the model does so directly."""
         if way == "model":
             return None
         numbers = target.task == "regression"
@@ -298,13 +298,13 @@ def compared(
     draws: int,
     noisy: Trained | None = None,
 ) -> tuple[Verdict, Any]:
-    """Train on some rows in both ways, and compare on other, noisy rows.
+    """Train on noisy rows and on draws of them, and compare the models on other, noisy rows.
 
     A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
     without its label; the latent classes predict its label directly.  The better of the two counts
     as the draws' result, since both follow from the same distribution of clean rows.  The second
     result is the best way of predicting noisy rows: one of these two, or the model itself.
-    ``noisy`` is the model of noisy rows, if it was trained before.
+    ``noisy`` is the model of noisy rows, if it has already been trained.
     """
     coding, denoiser = found.coding, found.denoiser
     release, own, outputs, seen, held = rows.release, rows.own, rows.outputs, rows.seen, rows.held

@@ -20,7 +20,7 @@ from opboost.training.stored_rows import StoredRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnColumn:
-    """One draw of a column, in a plain file of codes; one more than the last code marks a gap."""
+    """One draw of a column, in a plain file of codes; the code after the last one marks a gap."""
 
     file: Path
     kind: np.dtype[Any]
@@ -52,7 +52,7 @@ def write_draws(
 ) -> list[StoredRows]:
     """Write states drawn for runs of rows; return the rows of each draw.
 
-    Columns without a noise matrix keep the files that were received.
+    Columns that are not denoised keep the files that were received.
     """
     occurs: dict[tuple[Hashable, int], BoolArray] = {}
     made = [_write_draw(rows, coding, draw, runs, k, occurs) for k, draw in enumerate(draws)]

@@ -24,7 +24,10 @@ Books = Mapping[int, Codebook | None]
 """The codebook of each ordered feature; None if it is withheld."""
 
 MAX_OWN_TEXTS = 64
-"""The most distinct texts of an own column: a model file lists them, and more may be names."""
+"""The most distinct texts of an own column.
+
+A model file lists them all, and a column with more of them may hold names of people.
+"""
 
 
 @dataclass(frozen=True, slots=True)

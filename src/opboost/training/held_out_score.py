@@ -11,11 +11,11 @@ from opboost.config.sections import MAX_HELD_OUT
 from opboost.errors import ParameterError
 
 PRIVATE_COLUMNS = "the private columns"
-"""What the line calls released columns if no party is named."""
+"""The name of the released columns in the printed line if no party is named."""
 
 
 def checked_share(share: float) -> float:
-    """Return a share of rows to hold out; 0 switches the score off."""
+    """Check and return the share of rows to hold out; 0 switches the score off."""
     number = isinstance(share, int | float) and not isinstance(share, bool)
     if not number or not 0 <= share <= MAX_HELD_OUT:
         raise ParameterError(
@@ -56,7 +56,7 @@ class HeldOutScore:
     Attributes:
         metric: ``"AUC"``, ``"accuracy"`` or ``"R²"``.
         rows: How many held-out rows were scored.
-        held_out: The share of rows that was to be held out.
+        held_out: The share of rows that training was asked to hold out.
         own: The score with only own columns; if there are none, that of a constant prediction.
         has_own: Whether there are own columns.
         whole: The score of all columns.

@@ -1,4 +1,4 @@
-"""Train if feature parties know only some of the rows: first trees of own columns, then others.
+"""Train when feature parties know only some rows: first trees of own columns, then other trees.
 
 The first trees learn from all rows and read only own columns, so columns that were not sent need
 not be guessed.  The trees that are then added read all columns and learn from the rows that at
@@ -53,7 +53,7 @@ def prepare_partly_known_rows(
 ) -> PreparedRows:
     """Train trees of own columns on all rows; prepare the known rows for the trees added later.
 
-    ``watched`` are held-out rows for early stopping, of both kinds of trees.
+    ``watched`` holds validation rows for early stopping, for both kinds of trees.
     """
     known = ~nobody_sent(release)
     places = np.flatnonzero(known)
@@ -94,7 +94,7 @@ def _own_trees(
     settings: TrainingSettings,
     watched: HeldOut | None = None,
 ) -> Trained:
-    """Train trees of own columns on some rows, in the model's features without private values."""
+    """Train trees of own columns on some rows, with all private features of the model missing."""
     layout = prepared.layout
 
     def matrix(table: object, rows: int) -> Matrix:

@@ -27,16 +27,16 @@ from opboost.training.targets import Target
 from opboost.training.train_model import groups_of
 
 HELD_SHARE = 0.25
-"""The share of known rows that is held out to decide, without denoising."""
+"""Without denoising, the share of known rows that is held out for this choice."""
 
 GUESSES = 8
 """The number of clean rows drawn for each held-out row."""
 
 POINTS = 10
-"""This many numbers of rounds are compared with zero; they grow geometrically."""
+"""The number of candidates that are compared with zero rounds; they grow geometrically."""
 
 MIN_GAIN_IN_ERRORS = 1.5
-"""The loss must fall by more standard errors than this, as the best of ``POINTS`` is chosen."""
+"""The loss must fall by more than this many standard errors: ``POINTS`` candidates compete."""
 
 MIN_HELD = 30
 """With fewer held-out rows, nothing is compared and all rounds are added."""

@@ -20,7 +20,7 @@ class ReleasedColumn:
     Attributes:
         private: Its declaration, under the name that it has in the model.
         parts: Its codes; a column of unary bits has a part for each category.
-        sent: The share of rows that send this column, a public setting of its party.
+        sent: The share of rows for which this column is sent, a public setting of its party.
         absent: The rows of people whom its party does not know; None if it knows everybody.
     """
 
@@ -69,7 +69,7 @@ def _coded(out: OutColumn) -> CodedColumn:
     if out.missing is None or not out.missing.any():
         return CodedColumn(*encode(out.values))
     there = ~out.missing
-    if not there.any():  # gaps need a codebook, with any value
+    if not there.any():  # even gaps need a codebook; any value will do
         gaps = np.zeros(len(out.values), dtype=np.uint8)
         return CodedColumn(gaps, Codebook(np.array([int(out.values[0])])), out.missing)
     present, book = encode(out.values[there])

@@ -1,9 +1,9 @@
 """Split a by-party model into a score for each party, and add up the parties' answers.
 
 Each party's trees are pruned until every leaf has enough people, and leaf values are rounded.  The
-training rows then give the cells of their sum: equal-frequency cells of one number, or a codebook
-of the margins of several classes.  In a prediction, a noisy cell stands for the posterior mean of
-the party's part of the sum.
+training rows then give the cells of the trees' sum: equal-frequency cells of one number, or a
+codebook of the margins of several classes.  In a prediction, a noisy cell gives the chance of each
+true cell, which stands for the mean of the party's part of the sum there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PartyScore:
     means: FloatArray
 
     def posterior(self, released: ReleasedColumn) -> tuple[FloatArray, FloatArray]:
-        """Return each row's chances of cells given what it sent, and the mean part of each cell."""
+        """Return each row's chance of each cell given its noisy one, and each cell's mean part."""
         shares, mechanism = self.shares, released.private.mechanism
         if isinstance(mechanism, NominalMechanism):
             bits = np.column_stack([part.values for part in released.parts]).astype(np.int64)
@@ -70,7 +70,7 @@ class PartyScore:
         return chances, self.means
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the score as plain data for JSON."""
         return {
             "model": self.model.to_plain(),
             "step": self.step,
@@ -94,13 +94,13 @@ class PartyScore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreParts:
-    """A model as the sum of its parties' parts, which is saved with it for predictions by score."""
+    """The parties' parts of a model's sum, saved with the model for predictions by score."""
 
     smallest_leaf: int
     parties: Mapping[str, PartyScore] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
+        """Return the parts as plain data for JSON."""
         parts = {name: part.to_plain() for name, part in self.parties.items()}
         return {"smallest_leaf": self.smallest_leaf, "parties": parts}
 
@@ -130,7 +130,7 @@ def score_parts(
     """Split a by-party model; ``problem`` holds its training rows, in codes of ``books``.
 
     ``problem`` has every row ``draws`` times, so a leaf of m people has m × ``draws`` rows.
-    ``make_codebook`` is for several classes; None means :func:`class_codebook`.
+    ``make_codebook`` is used for several classes; None means :func:`class_codebook`.
     """
     make = make_codebook or class_codebook
     groups = layout.groups()
@@ -193,7 +193,7 @@ def _of_number(trees: FlatTrees, step: float, scores: FloatArray) -> PartyScore 
 def class_codebook(scores: FloatArray) -> IntArray:
     """Return the codebook of the margins of all classes together.
 
-    It has an entry for each class, placed so that the nearest entry to a row's margins is that of
+    It has an entry for each class, placed so that the entry nearest to a row's margins is that of
     the largest margin.  For more than 32 classes it has 32 entries.  Larger codebooks predict worse
     (docs/score-release.md).
     """
@@ -331,8 +331,9 @@ def predicted_by_score(
 ) -> FloatArray:
     """Return probabilities or values, from the label party's own part and each noisy cell's part.
 
-    With one or two parties, the prediction is the mean over the cells that may be true.  With more,
-    it is the prediction at the posterior means, which is the same for a regression.
+    With one or two parties, the prediction is the mean over all possible cells, weighted by their
+    chances.  With more, it is the prediction at the posterior means; if the link is the identity,
+    this is the same.
     """
     model = additive(trained)
     groups = layout.groups()

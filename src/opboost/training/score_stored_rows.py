@@ -37,7 +37,7 @@ class ReceivedOnDisk:
     Attributes:
         private: The declaration of each column.
         stored: The files of each column.
-        sent: The share of rows that send each column.
+        sent: The share of rows for which each column is sent.
         owners: The party of each column.
     """
 
@@ -73,9 +73,9 @@ def score_stored(
 ) -> Scored:
     """Score own columns, and all columns, on held-out rows.
 
-    ``problem`` is what the scored model learned from.  If it learned from draws, the other
-    rows are denoised again, because those draws knew the labels of held-out rows.  Cost: training
-    on the other rows, and with denoising as much disk space again as the draws take.
+    ``problem`` is what the scored model learned from.  If it learned from draws, the rows that are
+    not held out are denoised again, because its draws depend on the labels of held-out rows.
+    Cost: training once more, and with denoising as much disk space again as the draws take.
     """
     assert settings.seed is not None
     split = split_rows(target, share, settings.seed)

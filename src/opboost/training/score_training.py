@@ -106,7 +106,7 @@ def score_training(
     A continued model is scored with the trees of the earlier one, and parties are not scored
     separately.
 
-    Cost: training on the other rows, and with several parties once more on each party's columns.
+    Cost: training on the rows not held out; with several parties, also on each party's columns.
     """
     seed = secrets.randbits(31) if settings.seed is None else settings.seed
     split = split_rows(target, share, seed)
@@ -207,7 +207,7 @@ class HeldOutTrial:
         held: list[ReleasedColumn],
         alone: FloatArray | None,
     ) -> tuple[Figures, dict[int, float]]:
-        """Return the figures of a model that splits on codes, trained on the other rows."""
+        """Return the figures, and the held-out loss by round, of a model of the other rows."""
         task, y = self.target.task, self._held.y
         table = self._table(self.split.held)
         own = prepared.layout.own_values(table, len(y))
@@ -242,7 +242,7 @@ class HeldOutTrial:
         return Figures(measured, estimate.value, estimate.error), losses
 
     def _trained(self, release: list[ReleasedColumn]) -> tuple[PreparedRows, Trained]:
-        """Apply the recipe to the rows that are not held out; the model is in codes."""
+        """Train by the recipe on the rows that are not held out; the model splits on codes."""
         seen = self._seen
         if not self.recipe.denoised and self.settings.denoise is not False:
             release = screened(release, seen)
@@ -272,7 +272,7 @@ class HeldOutTrial:
 def _predicted(
     prepared: PreparedRows, in_codes: Trained, matrix: Matrix, held: Sequence[ReleasedColumn]
 ) -> FloatArray:
-    """Predict coded, noisy rows; use only the trees of own columns where no party sent any."""
+    """Predict noisy rows in codes; where no party sent a value, use only trees of own columns."""
     found = in_codes.predict(matrix)
     nobody = nobody_sent(held)
     if prepared.own_rounds and nobody.any():

@@ -1,8 +1,8 @@
 """The features of an exported model: in the order of the table, by name, in raw units.
 
 Given a table like the training table, a stock library then predicts as OpBoost does, or refuses the
-table: a column that becomes several features, or stays in grid values, has a different name in the
-model.
+table.  It refuses because a column that becomes several features, or stays in grid values, has a
+different name in the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Units = Literal["raw", "grid"]
 GUARD = "(grid units)"
 """The name of an unused feature.
 
-A library that does not check names then refuses a table because of its number of columns.
+It makes a library that does not check names refuse a raw table, which has one column too few.
 """
 
 

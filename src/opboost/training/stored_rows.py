@@ -70,7 +70,7 @@ class StoredRows:
     Attributes:
         layout: Which columns are private and which are the label party's own.
         stored: The files of each private column.
-        sent: The share of rows that send each private column.
+        sent: The share of rows for which each private column is sent.
         table: The label party's own columns, or None.
         count: How many rows there are.
         left_out: Columns that say nothing about the label; they have no value in any row.

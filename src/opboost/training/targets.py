@@ -71,7 +71,7 @@ class Target:
 
 
 def label_kind(y: np.ndarray[Any, Any], task: str) -> LabelKind:
-    """Return a label's kind; by ``"auto"``, text, booleans or two distinct numbers are classes."""
+    """Return a label's kind; ``"auto"`` takes text, booleans or two distinct numbers as classes."""
     if task not in ("auto", "classify", "regress"):
         raise ParameterError(f"task must be 'auto', 'classify' or 'regress'; got {task!r}.")
     if task == "auto":
@@ -98,7 +98,7 @@ def _check_classes(y: np.ndarray[Any, Any]) -> None:
 
 
 def as_numbers(y: Any) -> FloatArray:
-    """Return the label of a regression, which must be finite numbers."""
+    """Return the labels of a regression, which must be finite numbers."""
     target = as_column(y)
     if target.dtype.kind == "O" or target.dtype.kind in "US":
         try:

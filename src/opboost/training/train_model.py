@@ -1,8 +1,8 @@
 """From released columns and labels to a model: prepare rows, fit, find values, replace cuts.
 
 :func:`train_model` does these steps in sequence if codebooks give the values behind all cuts.  A
-label party does them one by one: in between, it keeps the model in codes on disk and asks feature
-parties for values.
+label party does them one by one: in between, it keeps the model, whose cuts are still codes, on
+disk and asks feature parties for values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from opboost.training.training_settings import TrainingSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Rows used only to monitor training, released like the rows that it learns from."""
+    """Validation rows, which only monitor training; they are released like the training rows."""
 
     release: list[ReleasedColumn]
     table: Any
@@ -47,7 +47,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedRows:
-    """A problem in codes for the booster, the codebooks, and how the rows were made."""
+    """The booster's training problem, in codes; their codebooks; and how the rows were made."""
 
     layout: Layout
     problem: Problem
@@ -57,10 +57,10 @@ class PreparedRows:
     own_rounds: int = 0
     """The number of rounds of the continued model, whose trees read only own columns."""
     booster: Booster | None = None
-    """The booster that replaces that of the settings; None keeps it."""
+    """The booster to train instead of the one in the settings, or None."""
 
     def with_held_out(self, held: HeldOut) -> PreparedRows:
-        """Return the same problem with held-out rows to watch, coded by its own codebooks."""
+        """Return the same problem with validation rows, coded with the problem's codebooks."""
         own = self.layout.own_values(held.table, len(held.y))
         release = held.of_columns(self.layout.private).release
         if self.rows.denoised is not None:
@@ -181,7 +181,7 @@ def prepare_watched_rows(
     parties: Sequence[str] = (),
     watched: HeldOut | None = None,
 ) -> PreparedRows:
-    """Prepare rows as :func:`prepare_rows` does, with held-out rows to watch if there are any."""
+    """Prepare rows as :func:`prepare_rows` does, and add validation rows if there are any."""
     prepared = prepare_rows(release, own, target, settings, parties)
     return prepared if watched is None else prepared.with_held_out(watched)
 
@@ -198,8 +198,8 @@ def prepare_stored_rows(
 ) -> PreparedRows:
     """Prepare columns that stay on disk: noisy rows or draws, one block at a time.
 
-    ``sent`` is the share of rows that send each column.  Draws are written to ``scratch``, or to
-    the folder of the columns.
+    ``sent`` is the share of rows for which each column is sent.  Draws are written to ``scratch``,
+    or to the folder of the columns.
     """
     layout = _layout(private, own, parties, settings)
     rows = StoredRows(layout, stored, sent, own.table, len(target.y), scratch=scratch)

@@ -30,7 +30,7 @@ class TrainedModel:
     Attributes:
         layout: Its features.
         trained: The stock model, in grid values.
-        posterior: How desensitised rows are predicted; None if the model predicts them directly.
+        posterior: What predicts desensitised rows; None if the model predicts them directly.
         labels: The classes; None for a regression.
         denoised: Whether it was trained on posterior draws; None if a file does not say.
         verdict: The held-out losses that ``denoise="auto"`` compared, or None.
@@ -56,8 +56,8 @@ class TrainedModel:
     ) -> FloatArray:
         """Predict rows from released private columns and own columns.
 
-        The release has the columns of the layout, in its order.  Those at the places ``clear`` have
-        no noise.
+        The release has the layout's columns, in its order.  The columns at the places ``clear``
+        have no noise.
         """
         return self.of_released_rows(self.layout.own_values(table, len(release[0])), release, clear)
 
@@ -98,7 +98,7 @@ class TrainedModel:
     def _by_own_trees(
         self, release: Sequence[ReleasedColumn], own: Matrix, rows: BoolArray
     ) -> FloatArray:
-        """Predict rows of which no private column is known, with the first trees."""
+        """Predict rows for which no private column is known, with the first trees."""
         assert isinstance(self.trained, Staged)
         values = self.layout.values(rows_of(release, rows), own[rows])
         with threads_limited(values.size):
@@ -116,9 +116,9 @@ class TrainedModel:
         return predicted_by_score(self.layout, self.trained, self.scores, own, answers)
 
     def sent_shares(self) -> dict[Hashable, float] | None:
-        """Return the share of rows that sent each column; None if predictions do not depend on it.
+        """Return the share of rows for which each column was sent; None if predictions ignore it.
 
-        It is 0 for columns that were left out because they say nothing about the label.
+        The share is 0 for columns that were left out because they say nothing about the label.
         """
         if self.posterior is None:
             return None
@@ -126,7 +126,7 @@ class TrainedModel:
         return dict(zip(names, self.posterior.coding.sent, strict=True))
 
     def importances(self) -> dict[Hashable, float]:
-        """Return the importance of each column; one-hot features count for their column."""
+        """Return the importance of each column; one-hot features count towards their column."""
         score = self.trained.importance()
         by_name: dict[Hashable, float] = {}
         place = 0

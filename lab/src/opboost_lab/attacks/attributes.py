@@ -1,4 +1,4 @@
-"""Attribute recovery: guess a person's quarter of a column's range, or category."""
+"""Attribute recovery: guess the quarter of a column's range, or the category, of a person."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +26,7 @@ from opboost_lab.data.datasets import DataSet
 from opboost_lab.declared_sets import all_private
 
 ATTACKED, KNOWN = 2_000, 6_000
-"""People who are attacked, and others whose true columns and labels the attacker knows."""
+"""The numbers of attacked people, and of others whose columns and labels the attacker knows."""
 
 DRAWS = 64
 """Posterior draws per record; the label party takes the most frequent answer."""
@@ -42,7 +42,7 @@ class Recovery:
         release: From the column's distribution and the person's release, by Bayes' rule.
         party: By the label party: its denoiser, all columns that the person sent, and the label.
         ceiling: The most that any attack on the release can reach, from the same distribution.
-        most_gained: The largest gain of ``release`` over ``prior``, of any column.
+        most_gained: The largest gain of ``release`` over ``prior`` in any column.
     """
 
     prior: float
@@ -98,7 +98,7 @@ def _by_answer(chances: FloatArray, parts: IntArray) -> FloatArray:
 def _by_label_party(
     records: ReleasedRecords, data: DataSet, y: Any, attacked: int, seed: int
 ) -> dict[Any, IntArray]:
-    """Return the likeliest answers by the label party's denoiser, fitted to all records."""
+    """Return the likeliest answers under the label party's denoiser, fitted to all records."""
     release = from_sample(records.columns, records.released, records.sent)
     target = Target.of_numbers(y) if data.task == "regression" else Target.of_classes(y)
     settings = TrainingSettings.of("xgboost", PARAMS["xgboost"], True, seed)

@@ -25,7 +25,7 @@ from opboost_lab.attacks.released_records import some_people
 from opboost_lab.declared_sets import party_plan
 
 PEOPLE, TARGETS = 1_100, 200
-"""People in the job, as a pilot needs a thousand, and those who are singled out."""
+"""The numbers of people in the job (a pilot needs a thousand), and of those singled out."""
 
 LEVEL = 20.0
 """The level declared for each column: almost no noise."""

@@ -35,7 +35,7 @@ from opboost_lab.declared_sets import all_private, feature_plan
 from opboost_lab.score_totals import ID, ids
 
 PEOPLE, SCORED = 6_000, 50
-"""People whom the parties share, and how many of them are scored."""
+"""The number of people whom the parties share, and how many of them are scored."""
 
 PILOT = 0.2
 
@@ -83,7 +83,7 @@ class Inference:
         query: With the split query for the values that the model used.
         weights: With the weights of its columns after a pilot.
         trees: From the trees over its columns, which need no directions.
-        ceiling: From a model of its true columns and the labels of the other half of the people.
+        ceiling: By a model trained on the true columns and labels of the other half of the people.
     """
 
     nothing: float
@@ -129,7 +129,7 @@ def inferred(data: DataSet, total: float, seed: int, people: int) -> Inference:
 
 
 def values_that_differ(data: DataSet, total: float, seed: int, people: int, ask: Ask) -> int:
-    """Return how many values of one release are queried only with true or only shuffled labels."""
+    """Return how many released values are queried with true labels only, or shuffled ones only."""
     X, y = some_people(data, people, seed)
     plan = feature_plan(data, X.column_names, total, "shop")
     asked = []
@@ -188,7 +188,7 @@ def _added_up(values: FloatArray, weights: FloatArray, labels: BoolArray) -> Flo
 
 
 def _by_model(data: DataSet, rows: FloatArray, y: Any, labels: BoolArray, seed: int) -> FloatArray:
-    """Return scores of each half of the people by a model of the other half."""
+    """Return scores of each half of the people by a model trained on the other half."""
     task: Any = data.task
     classes, coded = np.unique(y, return_inverse=True)
     target, count = (y.astype(float), 0) if task == "regression" else (coded, len(classes))

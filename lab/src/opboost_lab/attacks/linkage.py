@@ -13,7 +13,7 @@ from opboost_lab.attacks.released_records import ReleasedRecords, some_people, u
 from opboost_lab.declared_sets import all_private
 
 PEOPLE, TOP = 1_000, 10
-"""People in the stolen table, all equally likely before a release; names on a short list."""
+"""The numbers of people in the stolen table, equally likely a priori, and of names on a list."""
 
 TIE = 1e-9
 """Log-likelihoods that differ by less are equal except for rounding."""

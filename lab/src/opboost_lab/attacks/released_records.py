@@ -30,7 +30,7 @@ class ReleasedRecords:
         evidence: By column, ``[person, cell]``: the log-likelihood of the person's release if this
             cell is true, up to a constant per person; 0 if nothing was sent.
         released: The release itself.
-        sent: The share of people who send each column.
+        sent: The share of people for whom each column is sent.
         total: The most that is revealed about one person.
     """
 

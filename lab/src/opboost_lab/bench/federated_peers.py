@@ -30,7 +30,7 @@ SIZE = federation.Size(30_000, 10, 4, 1)
 QUICK = federation.Size(5_000, 10, 4, 1)
 TREES = 80
 EXTRAPOLATED_FROM = (1, 3)
-"""Trees of the two jobs whose difference gives the cost of a tree."""
+"""The tree counts of two jobs; the difference of their costs gives the cost of a tree."""
 PARAMS = {
     "max_depth": 3,
     "eta": 0.1,
@@ -147,7 +147,7 @@ class Ran:
     apart: bool = False
     """Whether ``bytes`` counts only the peer's loopback, not all traffic on the machine's."""
     auc: dict[str, list[float]] = field(default_factory=dict)
-    """By table, one per repeat; that of a few trees if the time is extrapolated."""
+    """By table, the AUC of each repeat; of a model of few trees if the time is extrapolated."""
     problem: str = ""
 
     @property

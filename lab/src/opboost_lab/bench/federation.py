@@ -1,7 +1,7 @@
 """``opboost bench federation``: a whole networked job, and plain training on the joined table.
 
 Every party is a process; a proxy on loopback counts each feature party's bytes, including TLS.  The
-tables are already in the same order, as for the plain program: docs/alignment.md has that cost.
+tables are in the same order, as for the plain program; docs/alignment.md has the cost of aligning.
 """
 
 import json
@@ -44,7 +44,7 @@ class Run:
     """One run: seconds from the start of the processes to the model, and bytes by party.
 
     ``plain`` is the time of a process that reads the joined table, trains the same booster and
-    saves it; ``training`` is the part of it that the training takes.
+    saves it; ``training`` is the part of this time that is spent on training.
     """
 
     size: Size

@@ -49,7 +49,7 @@ class Peer:
         return PeerTime(self.name, answer["version"], answer["seconds"], answer["values"])
 
     def environment(self, limit: float | None = None) -> Path:
-        """Return the interpreter of its environment; installing it may take ``limit`` seconds."""
+        """Return the peer's own interpreter; installing its packages may take ``limit`` seconds."""
         home = _cache() / self.name
         python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         ready = home / "ready"

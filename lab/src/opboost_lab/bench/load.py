@@ -3,8 +3,8 @@
 All parties are processes with mutual TLS.  They first desensitise their columns.  Then the label
 party restarts with empty party folders, each party is stopped once its schema has arrived, and all
 continue at the same moment, so that only the sending is timed.  For comparison, plain Flight calls
-send the same bytes before and after, each to a server that has just started, as the label party's
-has; their median counts.  The tables are in the same order: docs/alignment.md has that cost.
+send the same bytes before and after, each to a server that has just started, like the label
+party's; their median time counts.  Rows need no matching (docs/alignment.md has its cost).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Result:
 
     @property
     def over_flight(self) -> float:
-        """Seconds over those of a plain Flight call."""
+        """The time of sending, over that of a plain Flight call."""
         return self.sending / self.flight
 
 

@@ -163,7 +163,7 @@ def release(point: Point, folder: Path) -> dict[str, Any]:
 
 
 def train(point: Point, folder: Path) -> dict[str, Any]:
-    """Run the label party: unpack the streams, train, and rewrite."""
+    """Run the label party: unpack the streams, train, and rewrite the model."""
     clock = Clock(point)
     params: dict[str, Any] = {"n_estimators": point.trees, "max_depth": 3, "eta": 0.1}
     if point.threads is not None:

@@ -47,7 +47,7 @@ class Use:
     """Threads that Python started; gRPC's own come and go with the load."""
     children: int
     files: int
-    """Temporary files, and files in the parties' folders that were never put in place."""
+    """Temporary files, and unfinished files (``.part``) in the parties' folders."""
 
 
 class Soak(NamedTuple):
@@ -92,7 +92,7 @@ def soak(jobs: int, *, as_process: bool = False) -> Soak:
 
 
 def summary(uses: Sequence[Use]) -> Soak:
-    """Compare jobs after a warm-up with as many at the end: a tenth of all, but at least five.
+    """Compare the first jobs after a warm-up with as many last ones: a tenth of all, at least five.
 
     Minima are compared, because a thread may end shortly after its job.
     """

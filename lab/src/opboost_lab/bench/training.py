@@ -62,7 +62,7 @@ for _ in range(repeats):
 peak = memory("VmHWM")
 print(json.dumps({"seconds": seconds, "peak": peak, "fit": peak - before}))
 """
-"""Other ways: ``denoised``, ``denoiser`` (its fit and draws), ``record`` (a record budget)."""
+"""More ways: ``denoised``, ``denoiser`` (its fit and draws), ``record`` (a record budget)."""
 
 
 @dataclass(frozen=True, slots=True)

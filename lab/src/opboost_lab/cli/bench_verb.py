@@ -94,7 +94,7 @@ class Asked(NamedTuple):
         return self.console.status(what) if self.console.is_terminal else nullcontext()
 
     def followed(self, found: Iterable[Found], what: str, total: int) -> list[Found]:
-        """Return everything that is found, and show a progress bar meanwhile."""
+        """Return all results, and show a progress bar while they are being measured."""
         hidden = not self.console.is_terminal
         return list(track(found, what, total, console=self.console, transient=True, disable=hidden))
 

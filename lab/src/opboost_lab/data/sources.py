@@ -88,7 +88,7 @@ SOURCES = _listed()
 
 
 def source(name: str) -> Source:
-    """Return the data set of a name."""
+    """Return the data set with this name."""
     if name not in SOURCES:
         raise ParameterError(f"No data set is called {name!r}. There are: {', '.join(SOURCES)}.")
     return SOURCES[name]

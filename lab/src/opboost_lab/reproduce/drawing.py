@@ -23,7 +23,7 @@ MANY = 10
 CROWDED = 6
 """The labels of more ticks are slanted."""
 SMALL, NEAR = 10, 100
-"""Ratios of its ends up to which a logarithmic axis has many labels between powers, or a few."""
+"""Up to these ratios of its ends, a logarithmic axis has many, or a few, labels between powers."""
 LONG = 40
 """A curve of more points has only a few markers, at different points for each curve."""
 

@@ -77,7 +77,7 @@ class Study:
 
     @property
     def seeds(self) -> range:
-        """The seeds of every line, which set split and noise, so that lines are paired.
+        """The seeds of every line; they set split and noise, so that lines are paired.
 
         A quick run on several classes has only one.
         """
@@ -91,7 +91,7 @@ class Study:
         return f"{count} seed{'s' if count > 1 else ''}"
 
     def task(self, line: Line | Plain, epsilon: float, seed: int, split: Json = None) -> Task:
-        """Return the task of a model on desensitised rows, or on clean rows, without a level."""
+        """Return the task of a model on noisy rows, or on clean rows, which have no level."""
         about: Json = {"source": self.source.as_json(), "seed": seed, "booster": self.booster}
         if isinstance(line, Plain):
             about |= {"on_grid": line.mapping is not None, "mapping": line.mapping or "paper"}
@@ -138,7 +138,7 @@ class Study:
     def curve(
         self, line: Line | Plain, epsilons: Sequence[float], measure: str = "", label: str = ""
     ) -> Curve:
-        """Return the curve of a line by ε, which is level without noise."""
+        """Return the curve of a line by ε; without noise, the curve is level."""
         if isinstance(line, Plain):
             return Curve.level(line.label, epsilons, self.mean(line, measure=measure))
         points = {e: self.values(line, e, measure) for e in epsilons}

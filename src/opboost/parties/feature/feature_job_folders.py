@@ -81,7 +81,7 @@ class FeatureJobFolders:
         return all(before[name] == now[name] for name in ("recipient", "align"))
 
     def unbind(self, job: str) -> None:
-        """Unbind a job that has released nothing from the configuration that it began with."""
+        """Unbind a job, which has released nothing, from the configuration that it began with."""
         (self.folder(job) / "binding.json").unlink(missing_ok=True)
 
     @staticmethod

@@ -232,7 +232,7 @@ class FeatureParty:
                 raise repeated_ids(repeats)
 
     def _bind(self, job: str, nonce: bytes) -> None:
-        """Bind a job to its configuration; accept a changed plan if nothing was released yet."""
+        """Bind a job to its configuration; accept a changed plan if nothing has been released."""
         if self._jobs.is_replanned(job, nonce) and not is_committed(self._ledger, job):
             abort_open(self._ledger, job, "the job goes on with another plan")
             self._jobs.unbind(job)
@@ -309,7 +309,7 @@ class FeatureParty:
 
     @property
     def has_pilot(self) -> bool:
-        """Whether some people release first, so that the label party can weigh the columns."""
+        """Whether some people's rows go first, so that the label party can weigh the columns."""
         budget = self.plan.budget
         waits = isinstance(budget, RecordBudget) and budget.awaits_weights
         return waits and self._table.stored is None
@@ -346,7 +346,7 @@ class FeatureParty:
         return self._jobs.piloted(job)
 
     def take_weights(self, weights: Weights) -> None:
-        """Keep the label party's weights, by which the other people's columns are drawn."""
+        """Keep the weights by which columns are drawn for people outside the pilot."""
         if self._jobs.piloted(weights.job) is None:
             raise PeerError("Column weights arrived before any pilot.")
         if weights.columns and len(weights.columns) != len(self.plan.private):
@@ -356,7 +356,7 @@ class FeatureParty:
         self._jobs.keep_weights(weights)
 
     def _weighted_plan(self, job: str) -> Plan:
-        """Return the plan by which each person's columns are drawn: evenly if no weights were sent.
+        """Return the plan that draws each person's columns by weight, or evenly without weights.
 
         A job without a pilot, such as a prediction, uses the weights of the last job that had one.
         """

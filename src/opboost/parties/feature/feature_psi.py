@@ -6,9 +6,9 @@ rows.  In between it holds ``told``, the rows that the label party calls common,
 ``rows.lock``, the outcome of that proof, until the job ends.
 
 Each point that leaves reveals something to the label party.  So before the first one leaves, the
-ledger gets an entry ``align`` with a digest of all points that are raised, and an entry ``aligned``
-once the common rows are known.  Each is written once per job.  Even if the job's folder is lost, a
-different set of points or of common rows is refused.
+ledger gets an entry ``align`` with a digest of all points that are raised.  Once the common rows
+are known, it gets an entry ``aligned``.  Each is written once per job.  Even if the job's folder is
+lost, a different set of points or of common rows is refused.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class FeaturePsi:
     def claim(self, aligned: Aligned) -> Claim:
         """Prove that this party knows the rows that the label party calls common.
 
-        The label party's first message is binding.  If it named other rows, or sent another half of
-        its own proof, it could guess at this party's rows once more.
+        Refuse a second, different message from the label party: with other rows, or with another
+        half of its own proof, it could make another guess at this party's rows.
         """
         met = self._exchanged(aligned)
         job = self._folder.name

@@ -123,7 +123,7 @@ class ReleaseMaker:
         return digest.digest() if chosen is None else chosen.ids(welcome.nonce)
 
     def rehearse(self, *, all_people: bool) -> None:
-        """Refuse what the ledger would refuse of a future release; draw and write nothing.
+        """Refuse now what the ledger would refuse in a later release; draw and write nothing.
 
         Without ``all_people``, only some of the table's people will be released, so refuse only if
         the ledger would refuse every one of them.

@@ -20,7 +20,7 @@ from opboost.parties.feature.unknown_people import known_people, nobody
 from opboost.sources.table_address import TableAddress
 
 JobProgress = Callable[[str, int, int], None]
-"""A callback that receives the name of a step, how much of it is done, and how much it has."""
+"""A callback that receives the name of a step, the amount done so far, and the total."""
 
 
 class PartyTable:
@@ -44,7 +44,7 @@ class PartyTable:
         self._check_names()
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
-        """Yield the table in pieces, with how much of it is done."""
+        """Yield the table in pieces, each with the amount read so far and the total."""
         if not isinstance(self._table, TableAddress):
             rows = len(self._table)
             yield self._table, rows, rows
@@ -73,7 +73,7 @@ class PartyTable:
         known = self.known(piece)
         if known is not None and not known.any():
             return RawRows(tuple(nobody(c, len(piece)) for c in self._plan.private))
-        if known is not None:  # messages would count unknown rows: put a known one there
+        if known is not None:  # replace unknown rows, which messages must not count, by a known one
             place = np.arange(len(piece))
             piece = rows_of(piece, np.where(known, place, int(np.argmax(known))))
         return RawRows(tuple(c.prepare(piece, first) for c in self._plan.private))

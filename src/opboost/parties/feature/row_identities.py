@@ -1,4 +1,4 @@
-"""The identities by which a feature party matches its rows, and the ledger remembers them."""
+"""The identities of rows: keys to match them in a job, and keys that the ledger remembers."""
 
 from __future__ import annotations
 

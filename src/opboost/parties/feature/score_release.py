@@ -71,7 +71,7 @@ class ScoredTable(PartyTable):
         self.stored = None
 
     def pieces(self) -> Iterator[tuple[Any, int, int]]:
-        """Yield the table in pieces, with how much of it is done."""
+        """Yield the table in pieces, each with the amount read so far and the total."""
         return self._whole.pieces()
 
     def known(self, piece: Any) -> BoolArray | None:

@@ -1,4 +1,4 @@
-"""Train a model with split values from the parties' releases and the label party's rows."""
+"""Train on the parties' releases and the label party's rows, and fill in the split values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FederatedTraining:
-    """How a label party trains; see ``op.LabelParty`` for each setting.
+    """The training of a label party; ``op.LabelParty`` explains each setting.
 
     Attributes:
         settings: The estimator's booster, booster_params, denoise and random_state.

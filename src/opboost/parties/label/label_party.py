@@ -1,6 +1,6 @@
 """The label party: trains on codes, asks for the values behind the cuts it used, owns the model.
 
-With a trained model it also predicts new rows, some of whose columns feature parties hold.
+Once it has a model, it also predicts new rows, for which feature parties hold some columns.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ class LabelParty:
             than a split query does.
         smallest_leaf: The fewest people in a leaf that a feature party is shown.
 
-    ``train`` returns an ordinary fitted estimator: it predicts, is explained and is saved like one
-    that was trained on one machine.  ``predict`` applies it to rows of which other parties hold
-    some columns.
+    ``train`` returns an ordinary fitted estimator.  It can predict, be explained and be saved, like
+    one that was trained on one machine.  ``predict`` applies it to rows for which other parties
+    hold some columns.
     """
 
     def __init__(
@@ -420,7 +420,7 @@ class LabelParty:
             check_record(totals, self._record)
 
     def _learning(self) -> FederatedTraining:
-        """Return how this party trains; refuse if it has no label."""
+        """Return this party's training; refuse if it has no label."""
         if self._training is None:
             raise ParameterError("There is no label to learn. Give y=..., or use predict.")
         return self._training
@@ -439,7 +439,7 @@ class LabelParty:
         return ReceivedRelease(channel, schema, schema.private())
 
     def _check(self, schema: Schema, channel: Channel, welcome: Welcome) -> None:
-        """Refuse a release of other rows, or of a larger total than the party announced."""
+        """Refuse a release of other rows, or with a larger total than the party announced."""
         self._rows.check_schema(schema, channel.party, welcome)
         if self._record:
             check_total(schema, channel.introduced(welcome))

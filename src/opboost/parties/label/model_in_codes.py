@@ -1,4 +1,4 @@
-"""A model in codes that waits on disk for its split values, with its original codebooks."""
+"""A model whose cuts are still codes, on disk with its codebooks until split values arrive."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def needed_columns(
 ) -> dict[str, tuple[ColumnSchema, ...]]:
     """Return each party's columns of a model, as it announced them; refuse other parties.
 
-    If the model and the job both have one feature party, its name may differ.
+    If the model and the job each have a single feature party, its name may differ between them.
     """
     owners = model.origins_.parties
     if len(parties) == 1 and len(set(owners.values())) < 2:

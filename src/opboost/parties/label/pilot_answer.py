@@ -1,4 +1,4 @@
-"""The label party's answer to a pilot: how often the other people should send each column."""
+"""The label party's answer to a pilot: how often to send each column for other people."""
 
 from __future__ import annotations
 

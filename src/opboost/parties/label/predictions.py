@@ -1,4 +1,4 @@
-"""Predictions for rows of which feature parties hold a part.
+"""Predictions for rows for which feature parties hold some columns.
 
 A prediction is a job like training, but it ends when the columns have arrived.  It needs no split
 query, because the model already contains the values behind its cuts.
@@ -60,7 +60,7 @@ class Predicted:
         places: IntArray,
         guarantee: Joint,
     ) -> Predicted:
-        """Predict released rows that have these places in the table."""
+        """Predict released rows; ``places`` are their places in the table."""
         return cls._of(model, model.trained_model_.of_released(own, release), places, guarantee)
 
     @classmethod
@@ -114,13 +114,13 @@ def check_own(model: OpBoostClassifier | OpBoostRegressor, own: Any) -> None:
 
 
 def names_of_party(model: OpBoostClassifier | OpBoostRegressor, party: str) -> list[str]:
-    """Return the names that a party's columns of the model have at the party itself."""
+    """Return a party's own names for its columns of the model."""
     parties = model.origins_.parties
     return [str(n).removeprefix(f"{party}.") for n, owner in parties.items() if owner == party]
 
 
 def check_no_absence(rows: str, without: Sequence[str]) -> None:
-    """Refuse a prediction by score of rows that a party does not know."""
+    """Refuse a prediction by score unless every party takes part and knows every row."""
     if rows == "mine" or without:
         raise ParameterError(
             "A prediction by score needs every party to know every row. Use release='columns', or "
@@ -183,7 +183,7 @@ def _check_column(came: PrivateColumn, wanted: PrivateColumn | None, party: str)
 
 
 def _with_book(column: ReleasedColumn) -> ReleasedColumn:
-    """Give a column that no row sent a codebook of one value, to which its gaps refer."""
+    """Give a column without any sent value a codebook of one value, to which its gaps refer."""
     private = column.private
     book = Codebook(np.array([0 if private.mapping is None else ends(private)[0]]))
     parts = (replace(p, book=book) if p.book is None else p for p in column.parts)

@@ -28,7 +28,7 @@ from opboost.training.feature_matrix import OwnColumn
 from opboost.training.released_columns import ReleasedColumn
 
 BLOCK_ROWS = 1 << 20
-"""Rows that are read at a time from columns on disk."""
+"""The number of rows that are read at a time from columns on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ReceivedRelease:
 
     @property
     def sent(self) -> float:
-        """The share of rows that send each of the party's columns."""
+        """The share of rows for which each of the party's columns is sent."""
         return self.schema.columns_per_row / len(self.private) or 1.0
 
     def received(self) -> list[ReleasedColumn]:

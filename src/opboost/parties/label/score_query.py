@@ -54,7 +54,7 @@ def check_scores(model: Estimator, parties: Sequence[str], share_trees: bool) ->
 
 
 def score_task(model: Estimator, party: str, job: str) -> ScoreTask:
-    """Return the score task that a party is asked for."""
+    """Return the task that asks a party for its score."""
     scores = model.trained_model_.scores
     assert scores is not None
     return ScoreTask.of(job, scores.parties[party].model)

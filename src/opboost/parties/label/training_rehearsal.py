@@ -19,7 +19,7 @@ ROWS_A_TREE = "rows_a_tree"
 """A parameter for rows on disk, removed because the made-up rows are in memory."""
 
 _ROUNDS = {"hist-gbdt": "max_iter"}
-"""Boosters' own name for the number of trees, where it is not ``n_estimators``."""
+"""Boosters' own names for the number of trees, where it is not ``n_estimators``."""
 
 
 def rehearse_training(booster: Any, params: Mapping[str, Any] | None, target: Target) -> None:

@@ -129,7 +129,7 @@ def last_released(state: Path, ledger: Ledger, job_hash: bytes) -> str | None:
 
 
 def last_done(party: FeatureParty, ledger: Ledger, job_hash: bytes) -> dict[str, Any] | None:
-    """Return the manifest of a job file's last run in the ledger; None if that is not done."""
+    """Return the manifest of a job file's last run in the ledger; None if that run is not done."""
     job = last_run(ledger, job_hash)
     if job is None:
         return None

@@ -47,7 +47,7 @@ class Forgotten:
         entry: The number of the ledger's entry; None if an earlier run had written it.
         records: How many records of the person were removed from the ledger.
         kept: How many files kept by version 0.1.0 of the ledger were removed.
-        jobs: From how many finished jobs the files that hold rows were removed.
+        jobs: How many finished jobs had files with rows, which were removed.
         elsewhere: How many jobs in the ledger have no folder here.
         rewritten: Stored releases, and how many rows each lost.
         without_ids: Stored releases without IDs, in which the person's row cannot be found.

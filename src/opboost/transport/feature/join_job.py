@@ -164,7 +164,7 @@ class _Visit:
             self._party, self._is_checked = feature_party(config, ledger, self._progress), False
 
     def _tell_refusal(self, error: OpBoostError) -> None:
-        """Tell the label party, if it can be reached, the kind of reason why this party refuses."""
+        """Tell the label party, if it can be reached, the kind of reason for the refusal."""
         reason = error.refusal or ("rows" if isinstance(error, DataError) else None)
         if reason is None or isinstance(error, PeerError):
             return
@@ -200,7 +200,7 @@ class _Visit:
         return manifest
 
     def _done_before(self, unreachable: Unreachable) -> dict[str, Any]:
-        """Return the last run's manifest if that is done: the label party may have left since."""
+        """If the last run is done, return its manifest: the label party may have left since."""
         manifest = last_done(self._party, self._ledger, self._config.job.hash)
         if manifest is None:
             raise unreachable
@@ -296,7 +296,7 @@ class _Visit:
         raise PeerError("The label party did not say in time what it wants. Join again later.")
 
     def _pilot(self, welcome: Welcome) -> None:
-        """Release some people first, and wait for the resulting column weights."""
+        """Send the pilot's release, if there is a pilot, and wait for the column weights."""
         found, job = self._party.pilot_release(welcome), welcome.job
         if found is None:
             return
@@ -381,8 +381,8 @@ class _Visit:
         """Call, and retry while the label party cannot be reached.
 
         Retry for ``connect_seconds`` from the first failure, but at most for ``most`` seconds. Each
-        pause is a twentieth of the time waited so far, so a short wait becomes little longer, and a
-        long wait makes few failed calls.
+        pause is a twentieth of the time waited so far, from 0.05 to 2 seconds.  So it prolongs a
+        short wait only a little, and a long wait makes few failed calls.
         """
         patience = min(most, self._config.limits.connect_seconds)
         since: float | None = None

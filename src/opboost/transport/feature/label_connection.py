@@ -93,7 +93,7 @@ class Connection:
         if self._identity is not None:
             known = check_named(challenge.certificate, self._label_party, self._identity.ca)
             self._client.close()
-            self._client = self._connected(as_pem(known))  # without any others that were sent along
+            self._client = self._connected(as_pem(known))  # without other certificates sent with it
             challenge = self.call("hello", hello, Challenge)
             login = self._identity.login(hello, self._label_party, challenge.nonce)
         self.welcome = self.call("login", login, Welcome)

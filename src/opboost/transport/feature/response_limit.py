@@ -24,7 +24,7 @@ class ResponseLimit:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Limit the answer of the call in this block."""
+        """Limit the size of the answer to the call in this block."""
         over, cut = threading.Event(), threading.Event()
         thread = threading.Thread(target=self._count, args=(over, cut), daemon=True)
         thread.start()

@@ -81,7 +81,7 @@ REFUSAL = "declined"
 """The file with the reason why a party refuses to release; deleted when the party returns."""
 
 TERMS, AGREED = "terms", "agreed"
-"""The file with the job's terms for a party, and the file that says that it has compared them."""
+"""The file with the job's terms for a party, and the file noting that the party compared them."""
 
 VISITED = "visited"
 """The file that says that a party has logged in at least once."""

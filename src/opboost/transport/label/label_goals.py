@@ -71,7 +71,7 @@ class TrainingGoal:
         return Reached(read_manifest(folder))
 
     def needs_nobody(self, folder: Path) -> bool:
-        """Return False: even a model that was removed is trained with the label server open."""
+        """Return False: the label server is open even while a removed model is trained again."""
         return False
 
     def check(self, data: Data) -> None:

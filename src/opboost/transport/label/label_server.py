@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opboost.transport.label.flight_server import LabelServer
 
 MAX_OPEN_FILES = 4096
-"""The open files and connections that the label server asks the system to allow."""
+"""The number of open files and connections that the label server asks the system to allow."""
 
 FAREWELL_SECONDS = 0.3
 """Seconds for open calls to finish after the training process ends; then they are cut off."""

@@ -98,7 +98,7 @@ class NetworkJob:
         identity: Identity | None,
         say: Say,
     ) -> None:
-        """Reopen a finished job's label server if the job was killed before all parties knew."""
+        """If a job was killed before all parties knew that it was done, reopen its label server."""
         if self.record.way != "network" or (self.folder / "ended").exists():
             return
         names = ", ".join(self.unaware()) or "no party"

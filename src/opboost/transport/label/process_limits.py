@@ -22,7 +22,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def allow_files(count: int) -> None:
-    """Raise the number of files and connections of this process, as far as the system allows."""
+    """Raise this process's limit on open files and connections, as far as the system allows."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

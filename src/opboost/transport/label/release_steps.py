@@ -64,7 +64,7 @@ class ReleaseSteps:
         return self._job.ack("rows")
 
     def schema(self, party: str, data: bytes) -> bytes:
-        """Store the schema of a release; answer which columns have already arrived."""
+        """Store the schema of a release; return which columns have already arrived."""
         record, box = self._job.record, self._box(party)
         check_proved(record, self._job.box(party))
         if self._pilot and record.purpose != "train":

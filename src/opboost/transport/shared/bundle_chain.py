@@ -157,7 +157,7 @@ class BundleChain:
         return with_pilot(self.pair.steps) if piloted else self.pair.steps
 
     def is_repeated(self, bundle: Bundle) -> bool:
-        """Return whether this bundle is the last one of the peer's that was used."""
+        """Return whether this is the peer's bundle that was used last."""
         theirs = [e for e in self.entries if e.sender == self.pair.peer]
         return bool(theirs) and theirs[-1].digest == bundle.digest
 

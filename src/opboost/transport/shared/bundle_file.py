@@ -136,9 +136,9 @@ class Bundle:
     digest: str
 
     def extract(self, key: PrivateKey, folder: Path, lock: bytes = b"") -> None:
-        """Decrypt every item into a file of its name; after an error, delete the folder.
+        """Decrypt every item into a file of its name; the caller deletes the folder if this fails.
 
-        ``lock`` is the key that locks a bundle with a claim.
+        ``lock`` is the second key, which a bundle with a claim needs.
         """
         header = self.header
         start = header_bytes(header)

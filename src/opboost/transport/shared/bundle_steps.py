@@ -95,7 +95,7 @@ def steps_of(job: Job) -> tuple[Step, ...]:
 
 
 def check_meeting(job: Job, *, continued: bool = False) -> None:
-    """Refuse terms that all must accept if parties would release before all have accepted them."""
+    """Refuse shared terms if a party could release before all parties have accepted them."""
     parties = len(job.feature_parties)
     if job.align == "psi" or parties == 1 or not (continued or job.record is not None):
         return
@@ -123,7 +123,7 @@ class Turn:
 
 
 def turn(steps: tuple[Step, ...], verb: str, *, by_label_party: bool) -> Turn:
-    """Return what a command does in a job with these steps."""
+    """Return which bundles a command takes and writes in a job with these steps."""
     if verb == "finish":
         return Turn((steps[-1].number,), ())
     found = [

@@ -50,7 +50,7 @@ class Identity:
         return Login(self.cert, self.signature(Login.signed(hello, label_party, nonce)))
 
     def signature(self, data: bytes) -> bytes:
-        """Sign data with the certificate's key; the data must begin with a name of their kind."""
+        """Sign data with the certificate's key; the data must begin with a name for its kind."""
         key = serialization.load_pem_private_key(self.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigError(

@@ -14,7 +14,7 @@ WORDS = Words("complexity")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure by one size, with all other sizes fixed, and the power that a theorem states."""
+    """How a figure grows with one size, the others fixed, and the power that a theorem states."""
 
     what: str
     over: str
@@ -22,7 +22,7 @@ class Line:
     unit: str
     power: float | None
     measured: dict[int, Task]
-    """By size."""
+    """The task for each size."""
 
     def figures(self, results: Results) -> tuple[float, ...]:
         """Return the figure at every size."""

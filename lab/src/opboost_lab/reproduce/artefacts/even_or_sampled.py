@@ -21,7 +21,7 @@ from opboost_lab.reproduce.task import Json, Results, Scope, Task
 
 SETS = ("Pen-digits", "CASP", "Powerplant")
 RECORD = (0.64, 1.28, 2.56, 5.12, 10.24, 20.48)
-"""ε of a whole record, per cell: the sum over the columns that a row sends."""
+"""ε of a whole record, per cell: the sum over the columns that are sent for a row."""
 QUICK_RECORD = (2.56, 10.24)
 SPLITS: dict[Json, str] = {"even": "even", 1: "1 column per row", 2: "2 columns per row"}
 MIDDLE = 2.56

@@ -34,7 +34,7 @@ TOTALS = (1.0, 2.0, 4.0, 8.0)
 """ε of a whole record, over all columns."""
 QUICK_TOTALS = (1.0, 8.0)
 FIRST_RECORD_SEED = 5
-"""Smaller seeds chose the planning rule of record budgets, so the figure does not use them."""
+"""The planning rule of record budgets was chosen on smaller seeds, so they are left out."""
 RECORDS: dict[Way, str] = {
     "record": "record budget, its plan",
     "Global-map": "Global-map, split evenly",
@@ -257,11 +257,11 @@ def _gain(study: Study, line: Line, other: Line, epsilon: float) -> float:
 
 
 COMPARED = (GLOBAL, EXACT[0], CLAMP, BEST, *TOTAL)
-"""The lines of the sentences and of their table."""
+"""The lines that the sentences and their table compare."""
 
 
 def _compared(study: Study) -> dict[Line | Plain, float]:
-    """Return the scores that sentences state."""
+    """Return the scores that the sentences state."""
     return {line: study.mean(line, AT) for line in (RAW, ON_GRID, *COMPARED)}
 
 

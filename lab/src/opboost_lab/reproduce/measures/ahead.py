@@ -1,7 +1,7 @@
 """AHEAD (Du et al., CCS 2021, arXiv 2110.07505): range queries from an adaptive tree, by local DP.
 
 Each user reports in one layer of the tree, with the whole ε, by unary encoding over the leaves at
-that time.  A leaf that holds no more than noise would is not divided further.  This is our own code
+that time.  A leaf whose share could be mere noise is not divided further.  This is our own code
 from the method's description.  ``"coded"`` weights a node against its children as the authors' code
 does, ``"textbook"`` by inverse variances (Hay et al., VLDB 2010), which keep the root at one.
 """
@@ -111,7 +111,7 @@ def normalised(shares: FloatArray) -> FloatArray:
 def weighed(node: Node, weights: Weights, *, root: bool = True) -> tuple[Node, float]:
     """Return a copy of the tree, with inner nodes weighted against their children from below.
 
-    The second value is the number of estimates that its top is now worth.
+    The second value is the number of estimates that the share of its root is now worth.
     """
     if not node.children:
         return Node(node.begin, node.end, node.share, node.count), node.count

@@ -13,7 +13,7 @@ from opboost_lab.reproduce.task import Json
 def gammas(
     method: Json, factor: float, grid: list[int], epsilon: float, drawn: list[int], pairs: int
 ) -> Json:
-    """Return mean and minimum over all pairs by distance 1, 2, …, and shares of drawn pairs.
+    """Return the chance by distance 1, 2, …: mean and minimum of all pairs; shares of drawn pairs.
 
     ``factor`` multiplies ε (the paper gives randomised response θε besides ε).
     """

@@ -96,7 +96,7 @@ def reconstructed(
 def by_ahead(
     values: str, grid: list[int], rows: int, queries: int, epsilon: float, seeds: list[int]
 ) -> Json:
-    """Return the errors of AHEAD at one ε for any two values: as coded, and by textbook weights."""
+    """Return AHEAD's errors, as coded and by textbook weights; its ε is for any two values."""
     asked = _Asked(values, grid, rows, queries)
     found: dict[str, list[float]] = {"coded": [], "textbook": []}
     for seed in seeds:

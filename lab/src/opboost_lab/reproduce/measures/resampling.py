@@ -18,7 +18,7 @@ from opboost.mechanisms import AdjMap, GlobalMap, LocalMap, Mechanism
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a mechanism: for each value, from a centre to a place between two ends.
+    """One step of a mechanism: it moves each value from a centre to a place between two ends.
 
     The lower end determines the upper one.
     """
@@ -146,7 +146,7 @@ def expected_draws(mechanism: Mechanism, x: IntArray) -> float:
 
 
 def _inside(centre: IntArray, lower: IntArray, upper: IntArray, rate: float) -> FloatArray:
-    """Return the chance that noise of this rate ends between both ends."""
+    """Return the chance that a centre plus noise of this rate is between the two ends."""
     q = np.exp(-rate)
 
     def below(z: FloatArray) -> FloatArray:  # P[noise <= z]

@@ -21,7 +21,7 @@ from opboost_lab.reproduce.methods import Method
 from opboost_lab.reproduce.task import Json
 
 MANY = 20_000
-"""Resampling is not timed if some values would take more draws: it would hardly end."""
+"""Resampling is not timed if a value would take more draws than this: it would hardly end."""
 
 
 def cells(table: CostTable, method: Method) -> list[IntArray]:

@@ -74,9 +74,9 @@ def train_external(
 ) -> xgb.Booster:
     """Train on rows that stay on disk.
 
-    With ``rows_a_tree`` the blocks are divided into shares of at most this many rows.  Each share
-    grows its part of the trees on top of the earlier ones, so it is binned once, and memory holds
-    one share at a time.
+    With ``rows_a_tree`` the blocks are divided into shares of at most this many rows (more, if
+    there are fewer rounds than such shares).  Each share grows its part of the trees on top of the
+    earlier ones, so it is binned once, and memory holds one share at a time.
     """
     plain = dict(params)
     most = int(plain.pop(ROWS_A_TREE, blocks.shape[0]))

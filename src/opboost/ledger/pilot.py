@@ -11,5 +11,5 @@ PILOT = "\0pilot"
 
 
 def in_pilot(ledger: Ledger, people: Words, share: float) -> BoolArray:
-    """Return who is in the pilot: those whose keyed word is in the lowest ``share`` of its range."""
+    """Return who is in the pilot: people whose word is in the lowest ``share`` of all words."""
     return below_share(ledger.sampling_words(people, [PILOT])[:, 0], share)

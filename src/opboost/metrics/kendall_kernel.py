@@ -9,10 +9,11 @@ from opboost.runtime.compiling import njit
 
 @njit(cache=True, nogil=True)
 def concordance(place, after, groups):  # type: ignore[no-untyped-def]
-    """Return the sum of sgn(after_i − after_j)·(place_i − place_j) if place_i > place_j.
+    """Return the sum of sgn(after_i − after_j)·(place_i − place_j) over pairs of rows.
 
-    ``place`` is sorted; ``after`` holds ranks 1..groups.  The trees hold the count and the sum of
-    ``place`` of the earlier rows at each rank of ``after``.
+    Each pair counts once, with place_i > place_j.  ``place`` is sorted; ``after`` holds
+    ranks 1..groups.  The trees hold the count and the sum of ``place`` of the earlier rows at each
+    rank of ``after``.
     """
     counts = np.zeros(groups + 1, dtype=np.int64)
     places = np.zeros(groups + 1, dtype=np.float64)

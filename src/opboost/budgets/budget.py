@@ -71,17 +71,18 @@ class Budget:
 
         Args:
             total: Replacing a person's record with any other changes the probability of any
-                output of the planned columns by a factor of at most e**total, missing values
-                included.
-            radius: The distance within which values cost proportionally less: a share of each
-                column's declared range, or a dict by column in raw units.  None means plain LDP.
+                output of the planned columns by a factor of at most e**total.  This also covers
+                which values are missing.
+            radius: The privacy loss between values closer than this is smaller, in proportion to
+                their distance: a share of each column's declared range, or a dict by column in raw
+                units.  None means plain LDP.
             rows: The number of people, as you declare it; OpBoost does not count rows.
             columns_per_row: How many columns are sent for each person; chosen if not given.
             cells: The grid size of numeric columns, one number or a dict; chosen if not given.
             weights: How likely each column is to be sent for a person, relative to the others.
             task: ``"classify"`` or ``"regress"``, if known.
             pilot: The share of people whose columns are released first, to show which columns are
-                informative; these are then sent for more of the other people.
+                informative.  Among all other people, informative columns are then sent more often.
 
         >>> Budget.record(4, radius={"age": 10}).total
         4.0
@@ -296,10 +297,10 @@ def columns_sent(
     ``words`` returns a uniform word for each cell.  For each row, the columns with the smallest
     words are sent, so adding or dropping a column changes as few choices as possible.
 
-    The weights of a record budget, by the names in ``columns``, make this sampling without
-    replacement: a word u in (0, 1) becomes the key -log(1 - u) / weight, and the columns
-    with the smallest keys are sent.  Raising one column's weight therefore never removes it from a
-    row.  The weights do not apply to rows that ``pilot`` marks.
+    If a record budget has weights (by the names in ``columns``), columns are drawn by weighted
+    sampling without replacement.  A word u in (0, 1) becomes the key -log(1 - u) / weight, and
+    the columns with the smallest keys are sent.  Raising one column's weight therefore never
+    removes it from a row.  The weights do not apply to rows that ``pilot`` marks.
     """
     if budget is None or budget.columns_per_row is None:
         return None
@@ -329,7 +330,7 @@ def _keys(words: Words, weights: FloatArray, pilot: BoolArray | None) -> FloatAr
 
 
 def below_share(words: Words, share: float) -> BoolArray:
-    """Mark the uniform words in the lowest ``share`` of their range: those of the pilot."""
+    """Return which people are in the pilot: those whose word is in the lowest ``share``."""
     return np.asarray(words < np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
 

@@ -215,7 +215,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def releases_(self) -> int:
-        """The largest number of releases so far of any one row that this estimator released."""
+        """How many times the row that was released most often has been released so far."""
         check_is_fitted(self)
         return self.desensitizer_.account.releases
 
@@ -223,7 +223,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     def model_(self) -> Any:
         """The stock model (``xgboost.Booster``, ``lightgbm.Booster`` or a scikit-learn estimator).
 
-        It predicts tables with the training table's columns: the same names, in the same order, in
+        It takes tables with the training table's columns: the same names, in the same order, in
         raw units.  :meth:`model_matrix` says which columns it expects in another form.
         """
         return self.stock_model()

@@ -34,7 +34,8 @@ def is_committed(ledger: Ledger, job: str) -> bool:
 class Reservation:
     """The record of one release in the chain.
 
-    ``people`` is the ledger's name for the IDs.  The ledger may not know ``new_attributes`` yet.
+    ``people`` is the ledger's name for the IDs.  ``new_attributes`` need not be
+    known to the ledger yet.
     With a record budget, the reservation also holds the plan, which must be that of the period.
     """
 
@@ -121,12 +122,12 @@ class Reservation:
         for body in reserved:
             if body.get("people", self._people) != self._people:
                 raise PrivacyError(
-                    f"This ledger knows people by {body['people']!r}, the table by "
+                    f"This ledger identifies people by {body['people']!r}, but the table by "
                     f"{self._people!r}: everyone would count as a new person. If the IDs are "
                     f'the same under a new name, add people = "{body["people"]}" to [ledger].'
                 )
         if self._score is not None:
-            return  # what it reads was checked against the plan
+            return  # the attributes of the score were already checked against the plan
         for column, wanted in zip(self._columns, self._wanted, strict=True):
             attribute = wanted.attribute
             if known and attribute not in known and attribute not in self._new:

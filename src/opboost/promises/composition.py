@@ -163,8 +163,8 @@ class Joint:
     """The promise about a whole record: bounds add over the attributes.
 
     If ``columns_per_row`` is k, only k random columns are released for each row, so the total adds
-    up only the k largest bounds.  ``choices`` say the same for several parties: ``count`` of the
-    columns that a choice names are released for each row.  If the total is that of several
+    up only the k largest bounds.  With several parties, each of ``choices`` names some columns, and
+    ``count`` of them are released for each row.  If the total is that of several
     releases, ``covers`` says so.  ``caveats`` lists what the total does not count.
 
     >>> from opboost import DLDP, Domain

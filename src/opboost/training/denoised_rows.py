@@ -47,7 +47,7 @@ PLENTY_OF_ROWS = 2_000_000
 """A larger table is trained on one draw of each row: it has enough rows to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""In small tables, at most this many held-out rows decide; predicting each takes many guesses."""
+"""In small tables, at most this many held-out rows decide whether to denoise; each costs much."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
 """In tables of at most this many cells, another model is trained while the denoiser is fitted."""
@@ -56,7 +56,7 @@ LARGE_TABLE_ROWS = 100_000
 """A table with more rows is large: about a third of its rows takes part in the decision."""
 
 MAX_HELD_ROWS = 20_000
-"""In large tables, at most this many rows decide besides those that model selection held out."""
+"""In large tables, at most this many rows decide, plus those that model selection held out."""
 
 MAX_COMPARED_ROWS = 500_000
 """At most this many rows take part in the decision, picked at random from larger tables."""
@@ -217,7 +217,8 @@ def draws_per_row(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedRows:
-    """Rows that decide whether to denoise: those to train on, and those to predict, by place.
+    """Rows that decide whether to denoise; ``seen`` and ``held`` number those to train on, and to
+    predict.
 
     ``folder`` is where a booster that trains from disk keeps its bins; None for other boosters.
     """
@@ -266,7 +267,7 @@ class ComparedRows:
 def trains_beside_fit(booster: Booster, cells: int) -> bool:
     """Return whether to train another model, in one thread, while models of clean rows are fitted.
 
-    On a small table, the fit leaves a thread idle for as long as this training takes.
+    On a small table, fitting the denoiser leaves a thread idle for long enough.
     """
     return cells <= MAX_CELLS_BESIDE_FIT and trains_beside(booster, 0, 0)
 
@@ -298,11 +299,12 @@ def compared(
     draws: int,
     noisy: Trained | None = None,
 ) -> tuple[Verdict, Any]:
-    """Train on noisy rows and on draws of them, and compare the models on other, noisy rows.
+    """Train on noisy rows, and on clean rows drawn for them; compare both on other noisy rows.
 
-    A model F of clean rows predicts a noisy row by the mean of F over clean rows drawn for it
-    without its label; the latent classes predict its label directly.  The better of the two counts
-    as the draws' result, since both follow from the same distribution of clean rows.  The second
+    There are two ways to predict a noisy row.  One draws clean rows for it, without its label, and
+    takes the mean of what the model F of clean rows predicts for them.  The other computes the
+    label's chances directly from the denoiser's latent classes.  The better of the two counts as
+    the draws' result, since both follow from the same distribution of clean rows.  The second
     result is the best way of predicting noisy rows: one of these two, or the model itself.
     ``noisy`` is the model of noisy rows, if it has already been trained.
     """
@@ -371,7 +373,7 @@ def compared(
 
 
 def _row_weights(weight: FloatArray | None) -> FloatArray | None:
-    """Return weights scaled to a mean of one, so that n rows count as n rows."""
+    """Return weights scaled to a mean of one, so that the weights of n rows add up to n."""
     if weight is None:
         return None
     known = np.maximum(weight, 0.0)

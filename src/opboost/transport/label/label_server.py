@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _let_answers_leave(server: LabelServer) -> None:
-    """Give the last answers time to leave, such as the one that says that the job is done."""
+    """Give the last answers time to be sent, such as the one that says that the job is done."""
     ending = threading.Thread(target=server.shutdown, daemon=True)
     with suppress(RuntimeError):  # there is no memory left for a thread
         ending.start()

@@ -142,7 +142,8 @@ def unpack(file: Path, store: Store, tasks: Sequence[Task]) -> int:
 def pack(file: Path, store: Store, tasks: Sequence[Task]) -> None:
     """Write the stored results of these tasks to the file; results of other tasks stay in it.
 
-    The same results give the same bytes.  Times are left out, as they depend on the machine.
+    The same results give the same bytes.  Numbers have nine digits, which no figure shows in full.
+    Times are left out, as they depend on the machine.
     """
     ours = {(task.function, task.settings) for task in tasks}
     lines = [line for line in _lines(file) if (line["task"], line["settings"]) not in ours]
@@ -150,9 +151,13 @@ def pack(file: Path, store: Store, tasks: Sequence[Task]) -> None:
         result = None if task.alone else store.get(task)
         if result is not None:
             key = {"task": task.function, "settings": task.settings, "key": task.key()}
-            lines.append({**key, "result": result})
+            lines.append({**key, "result": _rounded(result)})
     text = "\n".join(sorted(json.dumps(line, ensure_ascii=False) for line in lines))
     atomic_files.write(file, lzma.compress(text.encode(), preset=9))
+
+
+def _rounded(result: Json) -> Json:
+    return json.loads(json.dumps(result), parse_float=lambda text: float(f"{float(text):.9g}"))
 
 
 def _lines(file: Path) -> list[dict[str, Json]]:

@@ -157,7 +157,7 @@ def test_a_notebook_shows_the_table_to_sign():
         (lambda: op.Budget.record(4, radius={"age": -1}), "radius of 'age' must be above zero"),
         (lambda: op.Budget.record(4, pilot=1), "0 or more and below 1; got 1"),
         (lambda: op.Budget.record(4, pilot=-0.1), "0 or more and below 1; got -0.1"),
-        (lambda: op.Budget.record(4, pilot=0.1, rows=500), "is 50 people, too few"),
+        (lambda: op.Budget.record(4, pilot=0.1, rows=500), "has 50, too few"),
         (lambda: op.Budget.record(4, rows=0), "table, must be a whole number, 1 or more"),
         (lambda: op.Budget.record(4, cells=1), "cells must be a whole number, 2 or more; got 1"),
         (lambda: op.Budget.record(4, columns_per_row=0), "columns_per_row must be a whole number"),

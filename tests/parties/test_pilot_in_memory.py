@@ -93,7 +93,7 @@ def test_a_second_job_repeats_what_was_drawn(tmp_path):
 def test_too_few_rows_are_refused_before_anything_is_drawn(tmp_path):
     table, y = people(rows=2_000)
     party = shop(table, tmp_path)
-    with pytest.raises(op.ParameterError, match="is 600 people, too few"):
+    with pytest.raises(op.ParameterError, match="has 600, too few"):
         bank(y).train([op.MemoryChannel(party)])
     assert not list(party.ledger.entries("reserve"))
 

@@ -255,7 +255,7 @@ def test_a_pilot_counts_the_people_whom_the_party_knows():
         )
         return shop, bank.train([op.MemoryChannel(shop)])
 
-    with pytest.raises(ParameterError, match=r"pilot of 0.4 of 2,000 people is 800 people"):
+    with pytest.raises(ParameterError, match=r"pilot of 0.4 of 2,000 people has 800"):
         released(0.4)  # 0.4 of 4,000 rows would be enough
     shop, made = released(0.6)
     first, rest = (e.body["new_cells"] for e in shop.ledger.entries("commit"))

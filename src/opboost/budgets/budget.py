@@ -24,7 +24,7 @@ CHUNK_ROWS = 2**14
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A limit on what one person's record may spend, or a split of a level over the columns.
+    """A limit on what one person's record may reveal, or a split of a level over the columns.
 
     * ``Budget.record(4)`` states the most that is revealed about one person; mechanisms, grids and
       the number of columns per row follow from it;
@@ -73,9 +73,9 @@ class Budget:
             total: Replacing a person's record with any other changes the probability of any
                 output of the planned columns by a factor of at most e**total.  This also covers
                 which values are missing.
-            radius: The privacy loss between values closer than this is smaller, in proportion to
-                their distance: a share of each column's declared range, or a dict by column in raw
-                units.  None means plain LDP.
+            radius: A distance: a share of each column's declared range, or a dict by column in raw
+                units.  Values closer than this have a smaller privacy loss, in proportion to their
+                distance.  None means plain LDP.
             rows: The number of people, as you declare it; OpBoost does not count rows.
             columns_per_row: How many columns are sent for each person; chosen if not given.
             cells: The grid size of numeric columns, one number or a dict; chosen if not given.
@@ -208,10 +208,10 @@ class RecordBudget(Budget):
             self.check_pilot_rows(self.rows)
 
     def check_pilot_rows(self, rows: int) -> None:
-        """Refuse a pilot that has too few of ``rows`` people to show which columns matter."""
+        """Refuse a pilot that is too small, with ``rows`` people in all, to show what matters."""
         if self.pilot and self.pilot * rows < MIN_PILOT_ROWS:
             raise ParameterError(
-                f"A pilot of {self.pilot:g} of {rows:,} people is {self.pilot * rows:,.0f} people, "
+                f"A pilot of {self.pilot:g} of {rows:,} people has {self.pilot * rows:,.0f}, "
                 f"too few to tell columns apart; it needs {MIN_PILOT_ROWS:,}. Leave pilot out, or "
                 "make it larger."
             )
@@ -278,7 +278,7 @@ def _is_count(value: Any) -> bool:
 
 
 def check_no_pilot(budget: object, why: str) -> None:
-    """Refuse a pilot if no labels show which columns matter; ``why`` follows "needs labels"."""
+    """Refuse a pilot without labels; ``why`` completes the message after "needs labels"."""
     if isinstance(budget, RecordBudget) and budget.awaits_weights:
         raise ParameterError(
             f"A pilot of {budget.pilot:g} needs labels, {why}. Leave pilot out, or give the "
@@ -294,8 +294,8 @@ def columns_sent(
 ) -> BoolArray | None:
     """Return which columns are sent for each row; None if all are sent for every row.
 
-    ``words`` returns a uniform word for each cell.  For each row, the columns with the smallest
-    words are sent, so adding or dropping a column changes as few choices as possible.
+    ``words`` returns a uniform 64-bit word for each cell.  For each row, the columns with the
+    smallest words are sent, so adding or dropping a column changes as few choices as possible.
 
     If a record budget has weights (by the names in ``columns``), columns are drawn by weighted
     sampling without replacement.  A word u in (0, 1) becomes the key -log(1 - u) / weight, and

@@ -57,7 +57,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
     """The name of the label column, if the model was trained on a file."""
 
     scores_later_: float = 0.0
-    """The most that scores released for predictions may reveal about a person, besides training."""
+    """The most that scores released for predictions may reveal about a person, in addition."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def releases_(self) -> int:
-        """How many times the row that was released most often has been released so far."""
+        """The largest number of times that any one row has been released so far."""
         check_is_fitted(self)
         return self.desensitizer_.account.releases
 
@@ -286,7 +286,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The importance of each column; one-hot features count for their column."""
+        """The importance of each column; one-hot features count towards their column."""
         by_name = self.trained_model_.importances()
         return np.array([by_name[name] for name in column_order(self.desensitizer_)])
 
@@ -317,7 +317,7 @@ class BoostedBase(Travels, BaseEstimator):  # type: ignore[misc]
         return table_like(X, columns)
 
     def _plain_values(self, table: Any, prepared: Mapping[Hashable, Prepared]) -> Matrix:
-        """Return the rows, without noise, as the features of the model in grid values."""
+        """Return the rows, without noise, as features in grid values."""
         model = self.trained_model_
         floats = getattr(model.trained, "floats", np.float32)
         return model.layout.plain_values(table, prepared, floats)
@@ -402,7 +402,7 @@ def fitted_to_parties(
     released: Counted,
     origins: Origins,
 ) -> Fitted:
-    """Return the estimator, fitted with a model of columns that parties released.
+    """Return the estimator, with a model trained on columns that parties released.
 
     ``names`` are the columns of its table; ``released`` counts the parties' releases.
     """

@@ -41,19 +41,19 @@ from opboost.training.targets import Target
 Choice = Literal["auto"] | bool
 
 ENOUGH_ROWS = 20_000
-"""A table of up to this many rows is trained on four draws of each row, a larger one on two."""
+"""With up to this many rows, the model is trained on four draws of each row; with more, on two."""
 
 PLENTY_OF_ROWS = 2_000_000
-"""A larger table is trained on one draw of each row: it has enough rows to average over."""
+"""With more rows than this, it is trained on one draw of each, enough to average over."""
 
 MIN_HELD_ROWS = 1_500
-"""In small tables, at most this many held-out rows decide whether to denoise; each costs much."""
+"""In small tables, at most this many held-out rows decide whether to denoise: each is costly."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
-"""In tables of at most this many cells, another model is trained while the denoiser is fitted."""
+"""For tables of at most this many cells, a model is trained while the denoiser is being fitted."""
 
 LARGE_TABLE_ROWS = 100_000
-"""A table with more rows is large: about a third of its rows takes part in the decision."""
+"""A table with more rows than this is large: about a third of its rows take part in deciding."""
 
 MAX_HELD_ROWS = 20_000
 """In large tables, at most this many rows decide, plus those that model selection held out."""
@@ -217,8 +217,9 @@ def draws_per_row(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedRows:
-    """Rows that decide whether to denoise; ``seen`` and ``held`` number those to train on, and to
-    predict.
+    """Rows that decide whether to denoise.
+
+    ``seen`` and ``held`` are the indices of the rows to train on, and of those to predict.
 
     ``folder`` is where a booster that trains from disk keeps its bins; None for other boosters.
     """
@@ -265,7 +266,7 @@ class ComparedRows:
 
 
 def trains_beside_fit(booster: Booster, cells: int) -> bool:
-    """Return whether to train another model, in one thread, while models of clean rows are fitted.
+    """Return whether to train a model in one thread while the denoiser is being fitted.
 
     On a small table, fitting the denoiser leaves a thread idle for long enough.
     """
@@ -275,7 +276,7 @@ def trains_beside_fit(booster: Booster, cells: int) -> bool:
 def _beside_fit(
     train: Callable[[Codes], Trained | None], fitted: Callable[[Parted], Denoiser]
 ) -> tuple[Trained | None, Denoiser]:
-    """Fit, and train in another thread as soon as the fit has assigned each row to a part."""
+    """Fit the denoiser; once it has assigned each row to a part, train in another thread."""
     part: Future[Codes] = Future()
 
     def trained() -> Trained | None:
@@ -304,7 +305,7 @@ def compared(
     There are two ways to predict a noisy row.  One draws clean rows for it, without its label, and
     takes the mean of what the model F of clean rows predicts for them.  The other computes the
     label's chances directly from the denoiser's latent classes.  The better of the two counts as
-    the draws' result, since both follow from the same distribution of clean rows.  The second
+    the result of denoising, since both follow from the same distribution of clean rows.  The second
     result is the best way of predicting noisy rows: one of these two, or the model itself.
     ``noisy`` is the model of noisy rows, if it has already been trained.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from claims import FILES
 from claims.claim import ROOT
-from opboost_lab.code_alone import code_alone
+from opboost_lab.code_alone import code_without_messages
 
 RECORDED = ROOT / "docs" / "claims.json"
 
@@ -31,7 +31,7 @@ def source_files(prefixes: Sequence[str], src: Path = ROOT / "src") -> Iterator[
 
 
 def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
-    """Return a hash of the covered files' names and code, without docstrings and comments."""
+    """Return a hash of the covered files' names and code, without docstrings and messages."""
     digest = hashlib.sha256()
     for path in source_files(prefixes, src):
         code = _code_of(path, path.stat().st_mtime_ns)
@@ -42,7 +42,7 @@ def source_hash(prefixes: Sequence[str], src: Path = ROOT / "src") -> str:
 @cache
 def _code_of(path: Path, changed: int) -> bytes:
     """Return the code of a file, cached for all claims that cover it."""
-    return code_alone(path.read_text(encoding="utf-8")).encode()
+    return code_without_messages(path.read_text(encoding="utf-8")).encode()
 
 
 def stale(recorded: dict[str, list[dict[str, object]]]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from claims.__main__ import record, recorded
 from claims.claim import Claim
 from claims.covered_sources import source_files, source_hash, stale
 from claims.foundation import CLAIMS
-from opboost_lab.code_alone import code_alone
+from opboost_lab.code_alone import code_alone, code_without_messages
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,6 +97,29 @@ def test_words_for_readers_make_no_claim_stale():
         "def f(a):",
         'return "# kept"',
     ]
+
+
+REFUSING = """
+def f(a):
+    if a < 3:
+        raise ValueError(
+            f"Too small: {a}; "
+            "write 3."
+        )
+    raise errors.Lost from None
+"""
+
+
+def test_the_words_of_an_error_make_no_claim_stale():
+    known = code_without_messages(REFUSING)
+    shorter = REFUSING.replace(
+        '\n            f"Too small: {a}; "\n            "write 3."\n        ', '"ü"'
+    )
+    assert code_without_messages(shorter) == known
+    for changed in (REFUSING.replace("a < 3", "a < 4"), REFUSING.replace("ValueError", "KeyError")):
+        assert code_without_messages(changed) != known
+    lines = [line.strip() for line in known.splitlines()]
+    assert lines == ["def f(a):", "if a < 3:", "raise ValueError", "raise errors.Lost"]
 
 
 def write_sources(root, **texts):

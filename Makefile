@@ -49,7 +49,7 @@ audit: $(READY) ## before a release: hashes as published, and known vulnerabilit
 claims: $(READY) ## recompute every figure that the project states -> docs/claims.json; ONLY="NAME ..." some
 	PYTHONPATH=lab:. $(BIN)/python -m claims $(ONLY)
 
-reproduce: $(READY) ## every table and figure of the paper -> docs/reproduction.md; about five hours on one core, resumed if stopped
+reproduce: $(READY) ## every table and figure of the paper -> docs/reproduction.md; about four hours on one core, resumed if stopped
 	$(BIN)/opboost reproduce all --out reproduction --results lab/results.jsonl.xz
 	cp reproduction/reproduction.md docs/reproduction.md
 

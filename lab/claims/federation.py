@@ -42,9 +42,7 @@ def worst_over_entropy() -> list[float]:
 HERE = Page("docs/speed.md, Between organisations")
 COVERS = (*FEDERATION, "opboost.boosting", "opboost.training")
 CLAIMS = [
-    HERE.at_most(
-        "30,000 × 14: seconds more than plain", 1.5, RUNS.of(lambda r: r.more), short=True
-    ),
+    HERE.at_most("30,000 × 14: seconds more than plain", 1.5, RUNS.of(lambda r: r.more)),
     HERE.at_most(
         "30,000 × 14: bytes from the feature party", 70_000, RUNS.of(lambda r: max(r.up.values()))
     ),

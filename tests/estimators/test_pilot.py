@@ -76,7 +76,7 @@ def test_weights_that_a_pilot_told_elsewhere_are_used():
 
 def test_bad_pilots_are_refused_before_anything_is_drawn():
     X, y = table(3_000)
-    with pytest.raises(op.ParameterError, match="is 750 people, too few"):
+    with pytest.raises(op.ParameterError, match="has 750, too few"):
         model().fit(X, y)
     d = op.Desensitizer(bounds=(0, 1), budget=op.Budget.record(4, pilot=0.5))
     with pytest.raises(op.ParameterError, match="needs labels"):

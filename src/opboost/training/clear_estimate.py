@@ -43,7 +43,7 @@ MIN_CHANCE = 1e-6
 MAX_STEPS = 100
 """The most steps of the fit of a link; it usually needs about five."""
 
-MAX_GRADIENT = 1e-7
+MAX_GRADIENT = 1e-6
 """The fit ends when no free slope of the loss, in nats per row, is larger than this."""
 
 MIN_CURVATURE = 1e-6
@@ -51,6 +51,9 @@ MIN_CURVATURE = 1e-6
 
 MIN_SHARE_OF_STEP = 1e-6
 """The fit ends when not even this share of a step lowers the loss."""
+
+SLOW_PROGRESS = 0.2
+"""A step that leaves a larger share of the slope than this makes slow progress."""
 
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]
 """A function that returns a loss and its gradient."""
@@ -132,8 +135,9 @@ def minimised(loss: Loss, start: FloatArray, bounds: FloatArray) -> FloatArray:
     """Return a local minimum of a smooth loss of few variables within ``[variable, (low, high)]``.
 
     Newton's method on the variables that are not held at a bound, with halved steps until the loss
-    falls (Bertsekas, SIAM J. Control Optim. 20(2), 1982).  SciPy's optimisers would do, but loading
-    them takes longer than the fit.
+    falls (Bertsekas, SIAM J. Control Optim. 20(2), 1982).  The curvature is computed again only
+    when a step makes slow progress.  SciPy's optimisers would do, but loading them takes about as
+    long as the fit.
 
     >>> bounds = np.array([(0.0, 1.5), (-9.0, 9.0)])
     >>> def loss(x):
@@ -145,11 +149,12 @@ def minimised(loss: Loss, start: FloatArray, bounds: FloatArray) -> FloatArray:
     low, high = bounds.T
     x = start
     value, gradient = loss(x)
+    curvature = _curvature(loss, x)
     for _ in range(MAX_STEPS):
         free = ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
         if not (np.abs(gradient[free]) > MAX_GRADIENT).any():
             break
-        scale, axes = np.linalg.eigh(_curvature(loss, x)[np.ix_(free, free)])
+        scale, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
         scale = np.maximum(np.abs(scale), MIN_CURVATURE)  # downhill even where the loss is concave
         step = np.zeros_like(x)
         step[free] = -axes @ ((axes.T @ gradient[free]) / scale)
@@ -162,6 +167,8 @@ def minimised(loss: Loss, start: FloatArray, bounds: FloatArray) -> FloatArray:
             share /= 2
         else:
             break
+        if np.abs(slope[free]).max() > SLOW_PROGRESS * np.abs(gradient[free]).max():
+            curvature = _curvature(loss, there)
         x, value, gradient = there, after, slope
     return x
 

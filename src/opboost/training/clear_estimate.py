@@ -22,7 +22,6 @@ scores at b one error lower and one error higher.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,29 +33,8 @@ from opboost.boosting import Task
 MAX_SLOPE = 1.5
 """The largest slope b: noise leaves slopes uncertain, and a larger one would be overconfident."""
 
-MAX_INTERCEPT = 10.0
-"""The largest absolute value of a class's intercept."""
-
 MIN_CHANCE = 1e-6
 """Smaller probabilities are raised to this."""
-
-MAX_STEPS = 100
-"""The most steps of the fit of a link; it usually needs about five."""
-
-MAX_GRADIENT = 1e-6
-"""The fit ends when no free slope of the loss, in nats per row, is larger than this."""
-
-MIN_CURVATURE = 1e-6
-"""Flatter directions count as if they had this curvature, so that steps stay finite."""
-
-MIN_SHARE_OF_STEP = 1e-6
-"""The fit ends when not even this share of a step lowers the loss."""
-
-SLOW_PROGRESS = 0.2
-"""A step that leaves a larger share of the slope than this makes slow progress."""
-
-Loss = Callable[[FloatArray], tuple[float, FloatArray]]
-"""A function that returns a loss and its gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,58 +103,15 @@ def _fitted_link(logs: list[FloatArray], y: np.ndarray[Any, Any]) -> tuple[Float
         return float(-np.log(of_truth.mean(axis=1)).mean()), -np.array(gradient) / rows
 
     slopes = [(0.0, MAX_SLOPE), (-MAX_SLOPE, MAX_SLOPE)][: len(logs)]
-    bounds = np.array(slopes + [(-MAX_INTERCEPT, MAX_INTERCEPT)] * (classes - 1))
-    found = minimised(loss, np.array([1.0] + [0.0] * (len(bounds) - 1)), bounds)
-    variance = np.linalg.pinv(_curvature(loss, found))[0, 0] / rows
+    bounds = slopes + [(-10.0, 10.0)] * (classes - 1)
+    start = np.array([1.0] + [0.0] * (len(bounds) - 1))
+    from scipy.optimize import minimize
+
+    found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    steps = np.eye(len(found)) * 1e-4
+    curvature = np.array([(loss(found + h)[1] - loss(found - h)[1]) / 2e-4 for h in steps])
+    variance = np.linalg.pinv(curvature)[0, 0] / rows
     return found, float(np.sqrt(variance)) if variance > 0 else MAX_SLOPE
-
-
-def minimised(loss: Loss, start: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Return a local minimum of a smooth loss of few variables within ``[variable, (low, high)]``.
-
-    Newton's method on the variables that are not held at a bound, with halved steps until the loss
-    falls (Bertsekas, SIAM J. Control Optim. 20(2), 1982).  The curvature is computed again only
-    when a step makes slow progress.  SciPy's optimisers would do, but loading them takes about as
-    long as the fit.
-
-    >>> bounds = np.array([(0.0, 1.5), (-9.0, 9.0)])
-    >>> def loss(x):
-    ...     gap = x - np.array([2.0, 3.0])
-    ...     return float(gap @ gap), 2 * gap
-    >>> minimised(loss, np.zeros(2), bounds).round(6).tolist()
-    [1.5, 3.0]
-    """
-    low, high = bounds.T
-    x = start
-    value, gradient = loss(x)
-    curvature = _curvature(loss, x)
-    for _ in range(MAX_STEPS):
-        free = ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
-        if not (np.abs(gradient[free]) > MAX_GRADIENT).any():
-            break
-        scale, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
-        scale = np.maximum(np.abs(scale), MIN_CURVATURE)  # downhill even where the loss is concave
-        step = np.zeros_like(x)
-        step[free] = -axes @ ((axes.T @ gradient[free]) / scale)
-        share = 1.0
-        while share > MIN_SHARE_OF_STEP:
-            there = np.clip(x + share * step, low, high)
-            after, slope = loss(there)
-            if after <= value + 1e-4 * float(gradient @ (there - x)):
-                break
-            share /= 2
-        else:
-            break
-        if np.abs(slope[free]).max() > SLOW_PROGRESS * np.abs(gradient[free]).max():
-            curvature = _curvature(loss, there)
-        x, value, gradient = there, after, slope
-    return x
-
-
-def _curvature(loss: Loss, at: FloatArray) -> FloatArray:
-    """Return the second derivatives of a loss, from differences of its gradient."""
-    steps = np.eye(len(at)) * 1e-4
-    return np.array([(loss(at + h)[1] - loss(at - h)[1]) / 2e-4 for h in steps])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

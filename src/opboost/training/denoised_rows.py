@@ -50,7 +50,7 @@ MIN_HELD_ROWS = 1_500
 """In small tables, at most this many held-out rows decide whether to denoise: each is costly."""
 
 MAX_CELLS_BESIDE_FIT = 5 * CELLS_PER_THREAD
-"""For tables of at most this many cells, a model is trained while the denoiser is being fitted."""
+"""With at most this many cells, the model of noisy rows is trained while the denoiser is fitted."""
 
 LARGE_TABLE_ROWS = 100_000
 """A table with more rows than this is large: about a third of its rows take part in deciding."""
@@ -266,7 +266,7 @@ class ComparedRows:
 
 
 def trains_beside_fit(booster: Booster, cells: int) -> bool:
-    """Return whether to train a model in one thread while the denoiser is being fitted.
+    """Return whether to train the model of noisy rows in one thread while the denoiser is fitted.
 
     On a small table, fitting the denoiser leaves a thread idle for long enough.
     """

@@ -18,11 +18,9 @@ from opboost.boosting import Task, Trained
 from opboost.boosting.booster import Matrix, Problem, fit_booster
 from opboost.boosting.training_curve import Staged, losses_by_round
 from opboost.columns.dataframes import rows_of as table_rows
-from opboost.runtime.threads import side_by_side
 from opboost.training.absent_columns import nobody_sent
 from opboost.training.clear_estimate import clear_estimate
 from opboost.training.column_screening import screened
-from opboost.training.denoised_rows import trains_beside_fit
 from opboost.training.feature_matrix import OwnTable
 from opboost.training.held_out_rows import Split, split_rows
 from opboost.training.held_out_score import Figures, HeldOutScore
@@ -122,8 +120,8 @@ def score_training(
     quiet = replace(settings, seed=seed, verbose=0, denoise=denoise)
     owners = {name: party for party, names in (named or {}).items() for name in names}
     trial = HeldOutTrial(own, target, quiet, recipe, split, watched, owners)
-    (alone, by_own), trained = trial.own_alone_and_trained(release)
-    whole, losses = trial.measured(*trained, rows_of(release, split.held), alone)
+    alone, by_own = trial.own_alone()
+    whole, losses = trial.figures(release, alone)
     several = None
     if parties is not None and len(parties) > 1:
         several = {
@@ -176,22 +174,6 @@ class HeldOutTrial:
         trained = fit_booster(self.settings.booster, problem)
         predicted = trained.predict(features[self.split.held])
         return predicted, metric(task, predicted, self._held.y)
-
-    def own_alone_and_trained(
-        self, release: Sequence[ReleasedColumn]
-    ) -> tuple[tuple[FloatArray | None, float], tuple[PreparedRows, Trained]]:
-        """Return what :meth:`own_alone` does, and a model of own and released columns.
-
-        On a small table that is denoised, both are trained at the same time.
-        """
-
-        def trained() -> tuple[PreparedRows, Trained]:
-            return self._trained(rows_of(release, self.split.seen))
-
-        cells = len(self.split.seen) * (len(release) + len(self.own.columns))
-        if self.recipe.denoised and trains_beside_fit(self.settings.booster, cells):
-            return side_by_side(self.own_alone, trained)
-        return self.own_alone(), trained()
 
     def figures(
         self, release: Sequence[ReleasedColumn], alone: FloatArray | None

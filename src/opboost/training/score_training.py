@@ -204,9 +204,8 @@ class HeldOutTrial:
         model = prepared.finished(in_codes, values_in(prepared.books, in_codes))
         model = replace(model, posterior=self._posterior(prepared))
         measured = metric(task, model.of_released(table, held), y)
-        if (
-            prepared.own_rounds
-        ):  # no estimate: a row that a party does not know has no clean values there
+        # There is no estimate: a row that a party does not know has no clean values there.
+        if prepared.own_rounds:
             return Figures(measured), {}
 
         def guessed(rows: slice, draws: int) -> Matrix:

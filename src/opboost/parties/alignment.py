@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from opboost.errors import PeerError, WireError
 from opboost.protocol.messages import Aligned, Points, Step
 from opboost.psi.align_rules import AlignRules
 from opboost.psi.blinding import Secret, at_once
-from opboost.psi.common_rows import packed
+from opboost.psi.common_rows import marked, packed
 from opboost.psi.curve_points import check_on_curve, piece_count, piece_of
 from opboost.psi.point_matching import PointList, common_places
 from opboost.psi.row_keys import Digests
@@ -118,9 +117,12 @@ class Match:
         return Aligned(job, self.tag, self.total, len(places), bitmap, share)
 
 
-def common_to_all(matches: Sequence[Match]) -> IntArray:
-    """Return the label party's rows that every peer has."""
-    return reduce(np.intersect1d, [match.rows for match in matches])
+def common_to_all(matches: Sequence[Match], total: int) -> IntArray:
+    """Return which of the label party's ``total`` rows every peer has, in ascending order."""
+    common = np.ones(total, dtype=np.bool_)
+    for match in matches:
+        common &= marked(match.rows, total)
+    return np.flatnonzero(common)
 
 
 @dataclass(frozen=True, slots=True)

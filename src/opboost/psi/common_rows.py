@@ -14,11 +14,16 @@ from opboost.psi.row_keys import Digests
 from opboost.psi.table_keys import PIECE_ROWS
 
 
-def packed(places: IntArray, count: int) -> bytes:
-    """Return a set of places below ``count`` as a bitmap."""
+def marked(places: IntArray, count: int) -> BoolArray:
+    """Return a set of places below ``count`` as booleans."""
     bits = np.zeros(count, dtype=np.bool_)
     bits[places] = True
-    return np.packbits(bits).tobytes()
+    return bits
+
+
+def packed(places: IntArray, count: int) -> bytes:
+    """Return a set of places below ``count`` as a bitmap."""
+    return np.packbits(marked(places, count)).tobytes()
 
 
 def unpacked(bitmap: bytes, count: int) -> BoolArray:
@@ -45,9 +50,7 @@ class Common:
     def of(cls, digests: Digests, rows: IntArray) -> Common:
         """Return the common rows, given by number, of the table with these keys."""
         order = _by_digest(digests)
-        mask = np.zeros(len(digests), dtype=np.bool_)
-        mask[rows] = True
-        places = np.flatnonzero(mask[order])
+        places = np.flatnonzero(marked(rows, len(digests))[order])
         return cls(_table(digests, order), packed(places, len(digests)), len(places))
 
     def rows(self, digests: Digests) -> IntArray:

@@ -85,7 +85,7 @@ class RowAlignment:
             rows = in_shared_order(digests, np.arange(len(digests)))
             shared = [in_shared_order(digests, match.rows) for match in matches]
         else:
-            rows = in_shared_order(digests, common_to_all(matches))
+            rows = in_shared_order(digests, common_to_all(matches, len(digests)))
             shared = [rows for _ in matches]
         known = dict(zip(names, shared, strict=True))
         try:
@@ -126,13 +126,16 @@ class RowAlignment:
         for name, rows in known.items():
             who = "The parties" if self.kept == "common" else f"{name!r} and the label party"
             self.rules.check_common(len(rows), who)
-        some = np.unique(np.concatenate(list(known.values())))
         if self.y is None:
             return
-        if len(distinct(self.y[some])) < 2:
+        some = np.zeros(len(self.y), dtype=np.bool_)
+        for rows in known.values():
+            some[rows] = True
+        labels = self.y[some]
+        if len(distinct(labels)) < 2:
             who = "all parties have" if self.kept == "common" else "some feature party has"
             raise DataError(f"The label has only one value in the rows that {who}")
-        self.check_watching(self.y[some] if self.kept == "common" else self.y)
+        self.check_watching(labels if self.kept == "common" else self.y)
 
     def _too_few(self, rows: int) -> str:
         """Return the message to a party about too few rows; with ``rows="mine"``, about its own."""

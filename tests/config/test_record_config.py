@@ -51,7 +51,7 @@ def test_an_explicit_grid_wins():
             TEXT + "[columns.age.mechanism]\nepsilon = 1.0\n",
             "[columns.age.mechanism] and [budget] record are both given",
         ),
-        (TEXT.replace("4.0", "-1"), "positive, finite number; got -1.0"),
+        (TEXT.replace("4.0", "-1"), "got -1.0. Totals of 1 to 8 are usual: write record = 4"),
         (TEXT.replace("4.0", "inf"), "positive, finite number; got inf"),
         (TEXT.replace("rows = 20000", 'split = "even"'), "leave split out"),
         (TEXT.replace("record = 4.0\n", ""), "rows goes with record"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -176,6 +177,11 @@ class BudgetSection(Section):
             if self.score is None and name in self.model_fields_set:
                 raise ValueError(f"{name} goes with score, the level of a released score")
         if self.record is not None:
+            if not 0 < self.record < math.inf:
+                raise ValueError(
+                    f"record must be a positive, finite number; got {self.record}. Totals of 1 to "
+                    "8 are usual: write record = 4"
+                )
             if self.split != "none":
                 raise ValueError("record chooses the split itself: leave split out")
             return self

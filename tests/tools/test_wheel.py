@@ -103,7 +103,7 @@ def installed(built, tmp_path_factory):
         pytest.skip("the package index cannot be reached, and an installation needs it")
     wheel = next(built[0].glob("opboost-*.whl"))
     done = subprocess.run(
-        [*pip, "install", "--quiet", "--only-binary", ":all:", f"{wheel}[boost]"],
+        [*pip, "install", "--quiet", "--no-compile", "--only-binary=:all:", f"{wheel}[boost]"],
         capture_output=True,
         text=True,
         timeout=600,

@@ -208,7 +208,7 @@ def _one(
     often = repeats if peer.run == "repeated" else 1
     counts = EXTRAPOLATED_FROM if peer.run == "extrapolated" else (TREES,) * often
     first, *others = tables
-    before = _plain(tables[first], limit, plain_runs)
+    before = 0.0 if peer == PLAIN else _plain(tables[first], limit, plain_runs)
     jobs = [_job(peer, python, tables[first], trees, limit) for trees in counts]
     seconds = _figure([job["seconds"] for job in jobs], peer)
     plain = seconds if peer == PLAIN else (before + _plain(tables[first], limit, plain_runs)) / 2

@@ -22,7 +22,6 @@ CLAIMS = [
         -0.005,
         partial(worst, data, way),
         middle=min,
-        short=(data, way) == ("Adult", "Local-map θ=4"),
     )
     for data in ("Powerplant", "Pen-digits", "Adult", "CASP")
     for way in OTHERS

@@ -183,7 +183,8 @@ def load_feature(path: Path) -> FeatureConfig:
     if party.name not in job.feature_parties:
         raise ConfigError(
             f"{path.name}: party {party.name!r} is not a feature party of job {job.name!r}; "
-            f"those are {', '.join(job.feature_parties)}."
+            f"those are {', '.join(job.feature_parties)}. Correct the name here, or in "
+            f"{party.job} at every party."
         )
     if job.purpose == "predict" and party.codebook == "cuts":
         raise ConfigError(
@@ -234,7 +235,7 @@ def load_label(path: Path) -> LabelConfig:
     if party.name != job.label_party:
         raise ConfigError(
             f"{path.name}: party {party.name!r} is not the label party of job {job.name!r}; "
-            f"that is {job.label_party!r}."
+            f"that is {job.label_party!r}. Correct the name here, or in {party.job} at every party."
         )
     if (config.label is None or not config.label.column) and job.purpose == "train":
         raise ConfigError(f'{path.name} names no label. Add [label] with column = "...".')

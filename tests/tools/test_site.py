@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tools.manual import attack_figures, record_figures
+from tools.manual import attack_figures, claimed_cells, record_figures
 from tools.manual.blocks import DOCS, ROOT, pages
 from tools.manual.check import problems
 from tools.manual.picture import TARGET, digest, points, table
@@ -71,6 +71,19 @@ def test_the_figures_of_attacks_are_those_of_the_claims():
     assert attack_figures.PICTURE.stat().st_size < 100_000
     with pytest.raises(ValueError, match="0 places for 'answer'"):
         attack_figures.written("# Another page", found)
+
+
+@pytest.mark.parametrize("page", claimed_cells.PAGES)
+def test_the_figures_in_tables_are_those_of_the_claims(page):
+    text, cells = (DOCS / page).read_text(), list(claimed_cells.PAGES[page]())
+    found = claimed_cells.recorded()
+    again = "Run: python -m tools.manual.claimed_cells"
+    assert claimed_cells.written(text, cells, found) == text, again
+    first = found[cells[0].claims][cells[0].name]
+    first["value"] += 1
+    assert claimed_cells.written(text, cells, found) != text
+    with pytest.raises(ValueError, match="0 rows begin with"):
+        claimed_cells.written("# Another page", cells, found)
 
 
 def test_the_accuracy_picture_is_drawn_from_the_table_as_it_stands():

@@ -30,7 +30,7 @@ from opboost.ledger.person_totals import totals
 from opboost.ledger.verify_ledger import verify
 from opboost.transport.feature.feature_job import feature_party
 from opboost.transport.label.label_job import label_party, read_data
-from opboost_lab.bench.process_usage import child_of
+from opboost_lab.bench.process_usage import child_of, command_of
 from robustness.party_processes import StartedParties, federation
 from robustness.prefork_server import Process, prefork_server, waited
 
@@ -99,9 +99,21 @@ class FaultsHarness(StartedParties):
         command = self.command(party)
         return prefork_server().start(command[command.index("opboost") + 1 :], said)
 
+    def stop(self) -> None:
+        """Kill all parties, and wait for the label server, which notices and ends by itself."""
+        number = self._label_server()
+        super().stop()
+        self.wait(lambda: number is None or not command_of(number), 30)
+
+    def _label_server(self) -> int | None:
+        """Return the label party's process that faces the network; None if there is none."""
+        if LABEL_PARTY not in self.processes:
+            return None
+        return child_of(self.processes[LABEL_PARTY].pid, "opboost.transport.label.label_server")
+
     def kill_label_server(self) -> int:
         """Kill the label party's process that faces the network; return 0 if there is none."""
-        number = child_of(self.processes[LABEL_PARTY].pid, "opboost.transport.label.label_server")
+        number = self._label_server()
         if number is None:
             return 0
         with suppress(ProcessLookupError):

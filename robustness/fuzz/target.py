@@ -5,6 +5,7 @@ raises anything else, never hangs, and never takes more memory than :data:`MEMOR
 input.  A value that it accepts means the same after it is written and read again.
 """
 
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -122,8 +123,11 @@ def judged(target: Target, drill: FuzzDrill, data: bytes) -> str:
 
 
 def _flaw(words: str) -> str:
-    """Return why a person could not read this message; empty if they can."""
-    if not words.strip() or words.rstrip()[-1] not in ".?!)":
+    """Return why a person could not read this message; empty if they can.
+
+    It ends with a full stop, or with words to type, after which a full stop would be typed too.
+    """
+    if not re.search(r"[.?!)]\s*$|(: opboost |: pip |: openssl | or --)[^:]+$", words):
         return "no sentence"
     if not words.replace("\n", " ").isprintable():
         return "cannot be printed"

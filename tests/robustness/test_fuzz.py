@@ -91,6 +91,8 @@ def test_the_wrong_error_and_half_a_sentence_are_crashes():
     assert "WireError" in feeding(WireError("Another family."))
     assert "RecursionError" in feeding(RecursionError())
     assert "no sentence" in feeding(DataErrorWithoutEnd("cut"))
+    assert feeding(ConfigError("It has format 1. Run: opboost ledger migrate -c FILE")) == ""
+    assert "no sentence" in feeding(ConfigError("It has format 1: see the opboost"))
 
 
 class DataErrorWithoutEnd(DataError):

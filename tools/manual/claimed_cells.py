@@ -27,8 +27,8 @@ class Cell(NamedTuple):
 
 
 def value(line: Line) -> str:
-    """Return the figure of a claim."""
-    return f"{line['value']:.3f}"
+    """Return the figure of a claim, without the sign of a rounded zero."""
+    return f"{line['value']:z.3f}"
 
 
 def bold(line: Line) -> str:
